@@ -38,8 +38,9 @@ HANDLERS: Mapping[str, tuple[Side, ...]] = {
     "client": (Side.CLIENT,),
     "both": (Side.AGENT, Side.CLIENT),
     "protocol": (Side.AGENT, Side.CLIENT),
+    "proxy": (),
 }
-"""The sides that handle a method, by the value of `x-side`."""
+"""The sides that handle a method, by the value of `x-side`. The runtime of a proxy handles those of a proxy itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +48,19 @@ class RoleRecord:
     """What is known of a role. `name` is also that of its module, of its helpers and of its project.
 
     A role handles the methods of `sides`, and calls those of their peers. `spawns` says that it starts its peer, and
-    `is_open` is the default of the option `open`. `runtime` has the modules of the runtime that only some roles need,
-    each with its public names. `remote` has those for HTTP and WebSocket: nothing imports them, and they have no names
-    in `__init__`.
+    `needs_runtime` that its class is of no use without the runtime.
+    `is_open` and `keeps_unknown` are the defaults of these options. `template` is that of its module. `runtime` has the
+    modules of the runtime that only some roles need, each with its public names. `remote` has those for HTTP and
+    WebSocket: nothing imports them, and they have no names in `__init__`.
     """
 
     name: str
     sides: tuple[Side, ...]
     spawns: bool
+    needs_runtime: bool = False
     is_open: bool
+    keeps_unknown: bool = False
+    template: str = "role"
     runtime: Mapping[str, tuple[str, ...]]
     remote: tuple[str, ...]
 
@@ -70,6 +75,11 @@ class RoleRecord:
         return with_article(self.name)
 
     @property
+    def passes(self) -> bool:
+        """Whether it passes messages on: it handles those of both sides."""
+        return len(self.sides) > 1
+
+    @property
     def called(self) -> tuple[Side, ...]:
         """The sides that its stubs call."""
         return tuple(side.peer for side in self.sides)
@@ -80,6 +90,7 @@ class Role(Enum):
 
     AGENT = "agent"
     CLIENT = "client"
+    PROXY = "proxy"
 
     @property
     def record(self) -> RoleRecord:
@@ -92,6 +103,7 @@ class RoleChoice(str, Enum):
 
     AGENT = "agent"
     CLIENT = "client"
+    PROXY = "proxy"
     BOTH = "both"
 
     @property
@@ -105,14 +117,17 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
+_SERVING = ("streams", "routing", "hosting", "asgi_http", "asgi_application")
+_CONNECTING = ("streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote_transport")
+
 _RECORDS: Mapping[Role, RoleRecord] = {
     Role.AGENT: RoleRecord(
         name="agent",
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
-        runtime={"on_demand/threads": (), "stdio": ("run_agent", "serve_agent")},
-        remote=("streams", "routing", "hosting", "asgi_http", "asgi"),
+        runtime={"on_demand/pipes": (), "on_demand/threads": (), "stdio": ("run_agent", "serve_agent")},
+        remote=(*_SERVING, "asgi"),
     ),
     Role.CLIENT: RoleRecord(
         name="client",
@@ -120,6 +135,27 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
         runtime={"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
-        remote=("streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
+        remote=(*_CONNECTING, "remote"),
+    ),
+    Role.PROXY: RoleRecord(
+        name="proxy",
+        sides=(Side.AGENT, Side.CLIENT),
+        spawns=False,
+        is_open=True,  # both sides may be of tomorrow
+        keeps_unknown=True,
+        needs_runtime=True,
+        template="proxy",
+        runtime={
+            "chain": (),
+            "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy"),
+            "on_demand/pipes": (),
+            "on_demand/threads": (),
+            "hop": (),
+            "overriding": ("Call",),
+            "passing": (),
+            "process": (),
+            "relay": (),
+        },
+        remote=(*_SERVING, "asgi_proxy", *_CONNECTING, "network", "bridge"),
     ),
 }

@@ -1,4 +1,4 @@
-"""Writes a new project that runs: the package of an agent or a client with its vendored code, tests, and a README.
+"""Writes a new project that runs: a package of the role with its vendored code, tests, and a README.
 
 The files are those of a project `new-project` with the package `new_project`. Files without knowledge of the protocol
 are in `templates/project/`, the others in `schema/projects/`. Three words are replaced in paths and texts:
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, SchemaChoice
-from acpgen.config.keys import is_open_by_default
+from acpgen.config.keys import role_defaults
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
 from acpgen.ir.options import Options
@@ -89,7 +89,8 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     vendored = project.vendored
     _check_empty(project.folder)
     roles = (project.role,)
-    types = Options.for_roles(roles, open=is_open_by_default(roles))
+    defaults = role_defaults(roles)
+    types = Options.for_roles(roles, open=defaults["open"], keep_unknown=defaults["keep-unknown"])
     out = project.folder / vendored
     options = BuildOptions(sources=project.sources, roles=roles, out=out, types=types, remote=project.remote)
     built = build(options, full=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import inspect
 import itertools
 import json
@@ -261,10 +262,11 @@ async def at_rest(measure: Callable[[], T]) -> T:
 async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, **options: Any) -> tuple[Any, Any]:
     """A connection over two descriptors, as `run_agent` opens it, and its handler; it has to be started.
 
-    This reaches into the module `stdio`: no public function takes descriptors.
+    This reaches into the module for stdio: no public function takes descriptors.
     """
     chosen = acp.ConnectionOptions(**options)
-    connection = acp.Connection(acp.stdio._open(stdin, stdout, chosen), chosen)
+    pipes = importlib.import_module(f"{acp.__name__}.on_demand.pipes")
+    connection = acp.Connection(pipes._open(stdin, stdout, chosen), chosen)
     return connection, kind(stub_of(acp, kind, connection))
 
 

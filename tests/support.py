@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -19,8 +20,9 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
-from acpgen.ir.model import Model, Options, Role
+from acpgen.ir.model import Model, Options
 from acpgen.pipeline import compile_protocol, load
+from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
 from acpgen.schema.compose import Composed
 from acpgen.schema.fitting import Verdict, fit
@@ -42,6 +44,11 @@ def require(condition: object, what: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(f"CI lacks {what}")
     pytest.skip(f"needs {what}")
+
+
+def without_slowness(stderr: str) -> str:
+    """What a program under `python -X dev` wrote to stderr, without asyncio's lines about steps that take long."""
+    return re.sub(r"^Executing <.*> took [\d.]+ seconds\n", "", stderr, flags=re.MULTILINE)
 
 
 def protocol_of(schema: Path) -> int:
@@ -78,7 +85,7 @@ def model_of(sources: SchemaChoice, options: Options | None = None) -> tuple[Mod
 
 def package_folder(
     *sources: SchemaChoice,
-    roles: tuple[Role, ...] = tuple(Role),
+    roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
     options: Options | None = None,
     remote: bool = False,
 ) -> Path:
@@ -103,7 +110,7 @@ def _files(inputs: Inputs) -> list[InputFile]:
 
 @cache
 def package_files(
-    sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+    sources: SchemaChoice, roles: tuple[Role, ...] = RoleChoice.BOTH.roles, options: Options | None = None
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
     folder = package_folder(sources, roles=roles, options=options)
@@ -166,7 +173,7 @@ class Packages:
     def __call__(
         self,
         *sources: SchemaChoice,
-        roles: tuple[Role, ...] = tuple(Role),
+        roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
         options: Options | None = None,
         remote: bool = False,
     ) -> ModuleType:

@@ -18,8 +18,9 @@ from jsonschema import Draft202012Validator
 
 import acpgen
 from acpgen.diagnostics import input_error
+from acpgen.emit.runtime import copied_modules
+from acpgen.roles import Role
 from tests.command_line import Outcome, run_acpgen, tree
-from tests.golden_cases import RUNTIME
 from tests.support import REPOSITORY, schema_of
 
 PLAIN = schema_of(
@@ -32,7 +33,8 @@ BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
     "on_demand/codec.py",
-    *(RUNTIME - {"process.py", "spawn.py"}),
+    *(f"{module}.py" for module in copied_modules((Role.AGENT,), runtime=True)),
+    "py.typed",
 }
 
 COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "rfd", "show")
@@ -111,7 +113,7 @@ def test_bad_input_is_2_for_every_command(folder: Folder, command: str) -> None:
     ("arguments", "message"),
     [
         (("build",), "--out"),
-        (("build", "--out", "out", "--role", "proxy"), "proxy"),
+        (("build", "--out", "out", "--role", "pilot"), "pilot"),
         (("build", "--out", "out", "--protocol", "one"), "'--protocol'"),
         (("build", "--out", "out", "--colour"), "--colour"),
         (("build", "--out", "out", "stray"), "stray"),
@@ -294,7 +296,7 @@ def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--role", "pilot"), "'pilot' is not one of 'agent', 'client', 'both'"),
+        (("--role", "pilot"), "'pilot' is not one of 'agent', 'client', 'proxy', 'both'"),
         (("--protocol", "two"), "valid int"),
         (("--out",), "requires an argument"),
         (("--rolle", "agent"), "No such option: --rolle"),
@@ -505,7 +507,9 @@ def test_methods_show_the_capability_and_the_extension_that_they_need(folder: Fo
 """ in text
 
 
-@pytest.mark.parametrize("command", [["methods", "--protocol", "1", "--protocol", "2"], ["extensions"]])
+@pytest.mark.parametrize(
+    "command", [["methods", "--protocol", "1", "--protocol", "2"], ["methods", "--role", "proxy"], ["extensions"]]
+)
 def test_lists_fit_into_80_columns(folder: Folder, command: list[str]) -> None:
     lines = run_acpgen(*command, cwd=folder.path, columns=80).stdout.splitlines()
     assert len(lines) > 20
@@ -538,6 +542,22 @@ def test_methods_of_a_role_are_those_that_it_handles(folder: Folder) -> None:
     assert "session/update" not in names["agent"]
     assert set(names["both"]) == set(names["agent"]) | set(names["client"])
     assert "$/cancel_request" in set(names["agent"]) & set(names["client"])
+
+
+def test_methods_of_a_proxy_are_those_that_it_passes_on(folder: Folder) -> None:
+    options = ("--role", "proxy", "--extension", "mcp-over-acp@2026-08-22")
+    text = folder.run("methods", *options).stdout
+    assert """
+  session/prompt  (request from the client)
+      session_prompt: PromptRequest → PromptResponse
+""" in text
+    rows = json.loads(folder.run("methods", *options, "--format", "json").stdout)
+    found = {(row["from"], row["kind"], row["method"]): row["handler"] for row in rows}
+    assert len(found) == len(rows) == len({*found.values()})
+    assert found["agent", "notification", "session/update"] == "session_update"
+    assert found["client", "request", "mcp/message"] == "mcp_message_from_client"
+    assert found["agent", "request", "mcp/message"] == "mcp_message_from_agent"
+    assert "$/cancel_request" not in [row["method"] for row in rows]
 
 
 def test_methods_show_what_an_extension_brings(folder: Folder) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.roles import Role
+from acpgen.roles import Role, RoleChoice
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.project_support import negotiating_schema
 from tests.runtime_support import V1, V2
@@ -210,7 +210,7 @@ def test_a_package_gets_a_second_protocol_and_loses_it_again(folder: Folder) -> 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_subpackage_has_all_names_of_a_package_of_its_protocol(packages: Packages, version: int) -> None:
-    part, alone = _with_all_names(packages, {1: V1, 2: V2}, version, tuple(Role))
+    part, alone = _with_all_names(packages, {1: V1, 2: V2}, version, RoleChoice.BOTH.roles)
     assert set(public(part, "helpers")) == set(public(alone, "helpers"))
 
 
@@ -270,7 +270,7 @@ def test_extensions_of_both_protocols(folder: Folder) -> None:
 def test_a_name_of_both_protocols_is_shown_twice(folder: Folder) -> None:
     text = folder.good("show", "ping", *SHOWN).stdout
     assert [line for line in text.splitlines() if line.startswith("Python, ")] == [
-        f"Python, v{protocol}/{module}.py" for protocol in (1, 2) for module in ("agent", "client")
+        f"Python, v{protocol}/{module}.py" for protocol in (1, 2) for module in ("agent", "client", "proxy")
     ]
     found = json.loads(folder.good("show", "ping", *SHOWN, "--format", "json").stdout)["entries"]
     assert [each["signatures"][0]["module"] for each in found] == ["v1/agent.py", "v2/agent.py"]

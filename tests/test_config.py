@@ -353,7 +353,7 @@ MISTAKES = {
     "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean 'extensions'?"),
     "unknown key, nothing near": ("zzz = 1\n", "5:1", "the keys are: out, role"),
     "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "'role'?"),
-    "a choice": ('role = "server"\n', "5:1", "'agent', 'client', 'both'"),
+    "a choice": ('role = "server"\n', "5:1", "'agent', 'client', 'proxy', 'both'"),
     "a number": ('protocol = "1"\n', "5:1", "a whole number"),
     "true is no number": ("protocol = true\n", "5:1", "a whole number"),
     "a flag": ("strict = 1\n", "5:1", "true or false"),

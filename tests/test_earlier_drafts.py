@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.config.keys import is_open_by_default
+from acpgen.config.keys import role_defaults
 from acpgen.diagnostics import Severity
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
+from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import bundled_fragments, list_releases, load_facts, load_release
 from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment
@@ -105,9 +106,11 @@ def test_they_fit_together_and_beside_the_others(protocol: int) -> None:
 
 
 @EITHER
-@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), tuple(Role)], ids=["agent", "client", "both"])
+@pytest.mark.parametrize(
+    "roles", [(Role.AGENT,), (Role.CLIENT,), RoleChoice.BOTH.roles], ids=["agent", "client", "both"]
+)
 def test_no_build_warns(protocol: int, roles: tuple[Role, ...]) -> None:
-    options = Options.for_roles(roles, open=is_open_by_default(roles))
+    options = Options.for_roles(roles, open=role_defaults(roles)["open"])
     found = compile_protocol(load(find_inputs(sources(protocol, *IDS))), options).diagnostics
     assert [each for each in found if each.severity is not Severity.NOTE] == []
 

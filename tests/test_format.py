@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acpgen.diagnostics import InternalError
-from acpgen.emit.format import format_files
-from acpgen.emit.source import docstring, literal
+from acpgen.emit.format import format_files, has_long_line
+from acpgen.emit.source import assigned, docstring, literal
 from tests.support import REPOSITORY
 
 MODE = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=120)
@@ -67,3 +67,27 @@ def test_any_text_is_a_literal_and_a_docstring_as_black_writes_them(text: str) -
         module += f"\n\ndef name() -> None:\n    {doc}\n    return\n"
     found = format_files({"module.py": module})["module.py"]
     assert as_black(found) == found
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'value if value.__class__ is str or value in NAME else lenient(data, " if ", NAME, " else [")',
+        "None if value.other is None else NAME",
+        'read(data, "(", NAME, other, ["[", {}])',
+        "ENCODERS[value.NAME.__class__](value.NAME)",
+        'Literal["some", "text", "NAME"]',
+        "types.First | types.Second | types.NAME | list[types.NAME | None]",
+        '{name: item for name, item in data.items() if name not in {"NAME", "other"}}',
+        "[read(item) for item in value.NAME.other_name_of_some_length]",
+        '"NAME is a text without a place to split it, (as it seems"',
+        '{"NAME": "text", "other": 1}',
+    ],
+)
+@pytest.mark.parametrize("target", ["result.a", "short: TypeAlias", "result.a_name_that_takes_half_of_all_columns"])
+def test_assignments_stand_as_black_writes_them(expression: str, target: str) -> None:
+    for length in range(1, 120, 3):
+        statement = assigned(target, expression.replace("NAME", "a" * length), indent=4)
+        module = f"def function() -> None:\n    {statement}\n    return\n"
+        if not has_long_line(module):
+            assert as_black(module) == module

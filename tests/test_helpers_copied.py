@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Role
+from acpgen.roles import Role, RoleChoice
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
 from tests.support import package_folder, schema_of
@@ -42,7 +42,7 @@ def for_roles(protocol: int, *roles: str) -> set[str]:
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
-@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), tuple(Role)])
+@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), RoleChoice.BOTH.roles])
 def test_a_package_has_the_helpers_of_its_protocol_and_roles(protocol: int, roles: tuple[Role, ...]) -> None:
     folder = package_folder(SchemaChoice(protocol=protocol), roles=roles)
     assert helpers(folder / "helpers") == for_roles(protocol, *(role.value for role in roles))
@@ -51,7 +51,11 @@ def test_a_package_has_the_helpers_of_its_protocol_and_roles(protocol: int, role
 @pytest.mark.parametrize(
     ("protocols", "roles"),
     [
-        *(((protocol,), roles) for protocol in (1, 2) for roles in ((Role.AGENT,), (Role.CLIENT,), tuple(Role))),
+        *(
+            ((protocol,), roles)
+            for protocol in (1, 2)
+            for roles in ((Role.AGENT,), (Role.CLIENT,), RoleChoice.BOTH.roles)
+        ),
         ((1, 2), (Role.AGENT,)),
     ],
 )

@@ -20,8 +20,8 @@ import pytest
 
 from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import InputError
-from acpgen.ir.model import Role
 from acpgen.pipeline import build
+from acpgen.roles import RoleChoice
 from tests.command_line import run_acpgen
 from tests.golden_cases import RUNTIME
 from tests.support import REPOSITORY, import_folder, model_of, package_files, schema_of, write_package
@@ -172,7 +172,7 @@ def package_of(definitions: Node, folder: Path) -> dict[str, str]:
         folder.mkdir(exist_ok=True)
         (folder / "schema.json").write_text(text, encoding="utf-8")
         sources = SchemaChoice(schema=folder / "schema.json")
-        built = build(BuildOptions(sources=(sources,), roles=tuple(Role), out=folder / "out"))
+        built = build(BuildOptions(sources=(sources,), roles=RoleChoice.BOTH.roles, out=folder / "out"))
         assert built.plan is not None
         _BUILT[text] = {path: text for path, text in built.plan.files.items() if path != "acpgen.lock"}
     return _BUILT[text]

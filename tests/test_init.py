@@ -27,10 +27,10 @@ from acpgen.schema.bundled import Release, find_release, list_releases
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
 from tests.project_support import read_toml
-from tests.support import REPOSITORY, fitting_fragments
+from tests.support import REPOSITORY, fitting_fragments, without_slowness
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
-ROLES, PROTOCOLS = ("agent", "client"), (1, 2)
+ROLES, PROTOCOLS = ("agent", "client", "proxy"), (1, 2)
 EACH_PROTOCOL = pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.full)])
 BOTH = PROTOCOLS
 EACH_PROJECT = pytest.mark.parametrize(
@@ -50,11 +50,19 @@ OWN = {
         *("tests/fake_agent.py", "tests/test_chat.py"),
         *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "terminal")),
     },
+    "proxy": {
+        "tests/test_guard.py",
+        *(f"src/my_proxy/{name}.py" for name in ("__init__", "__main__", "folders", "guard")),
+    },
 }
 OWN_OF_BOTH = {
     "agent": {f"src/my_agent/{name}.py" for name in ("agent_v1", "agent_v2", "sessions")},
     "client": {*(f"src/my_client/{name}.py" for name in ("client_v1", "client_v2", "screen")), "tests/test_chat_v1.py"},
+    "proxy": {f"{name}_v{protocol}.py" for name in ("src/my_proxy/guard", "tests/test_guard") for protocol in BOTH},
 }
+"""What a project of both protocols has besides."""
+OWN_OF_ONE = {"proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
+"""What it does not have."""
 
 Projects = Callable[..., Path]
 
@@ -100,7 +108,8 @@ def test_a_project_is_written(projects: Projects, role: str, protocols: tuple[in
     vendored = {path for path in files if path.startswith(f"src/my_{role}/acp/")}
     parts = [f"v{protocol}/{role}.py" for protocol in BOTH] if protocols == BOTH else [f"{role}.py"]
     assert {f"src/my_{role}/acp/{name}" for name in ("acpgen.lock", "py.typed", *parts)} <= vendored
-    assert files.keys() - vendored == COMMON | OWN[role] | (OWN_OF_BOTH[role] if protocols == BOTH else set())
+    own = (OWN[role] - OWN_OF_ONE.get(role, set())) | OWN_OF_BOTH[role] if protocols == BOTH else OWN[role]
+    assert files.keys() - vendored == COMMON | own
     words = re.compile(rb"new.project|ACPGEN_CONFIG", re.IGNORECASE)
     assert [path for path, text in files.items() if words.search(text)] == []
 
@@ -466,10 +475,30 @@ PAIRS = [
 def test_the_client_talks_to_the_agent(
     projects: Projects, of_agent: tuple[int, ...], of_client: tuple[int, ...]
 ) -> None:
-    agent, client = projects("agent", *of_agent), projects("client", *of_client)
+    check_chat(projects("client", *of_client), projects("agent", *of_agent))
+
+
+@pytest.mark.parametrize("protocols", [(1,), BOTH, pytest.param((2,), marks=pytest.mark.full)], ids=versions_of)
+def test_a_proxy_may_stand_between(projects: Projects, protocols: tuple[int, ...]) -> None:
+    agent, client, proxy = (projects(role, *protocols) for role in ("agent", "client", "proxy"))
+    check_chat(client, agent, proxy, proxy)
+
+
+def test_the_proxy_of_both_protocols_is_that_of_each(projects: Projects) -> None:
+    both = projects("proxy", *BOTH) / "src/my_proxy"
+    for protocol in BOTH:
+        own = (projects("proxy", protocol) / "src/my_proxy/guard.py").read_text(encoding="utf-8")
+        found = (both / f"guard_v{protocol}.py").read_text(encoding="utf-8")
+        found = found.replace(f"GuardV{protocol}", "Guard").replace(f" in version {protocol} of the protocol", "")
+        assert found.replace(f".acp.v{protocol}", ".acp") == own
+
+
+def check_chat(client: Path, agent: Path, *proxies: Path) -> None:
+    """The client talks to the agent, by way of proxies in processes of their own."""
+    commands = [[sys.executable, "-m", project.name.replace("-", "_")] for project in (*proxies, agent)]
     ran = subprocess.run(
-        [sys.executable, "-X", "dev", "-m", "my_client", sys.executable, "-m", "my_agent"],
-        env=environment(client, agent),
+        [sys.executable, "-X", "dev", "-m", "my_client", *(word for command in commands for word in command)],
+        env=environment(client, agent, *proxies),
         input="Hello, world\nedit it\n1\n",
         capture_output=True,
         text=True,
@@ -477,7 +506,7 @@ def test_the_client_talks_to_the_agent(
         timeout=SECONDS,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.returncode, without_slowness(ran.stderr)) == (0, "")
     words = ["> ", "Hello, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", "* completed\n", "edit it\n[end_turn]"]
     assert re.search(".*".join(map(re.escape, words)), ran.stdout, flags=re.DOTALL), ran.stdout
 

@@ -1012,10 +1012,15 @@ def test_a_request_and_its_response_are_for_one_side() -> None:
 
 
 def test_an_unknown_side_is_a_warning_and_the_types_are_still_there() -> None:
-    found, report = lowered(DoRequest=message("do", "proxy"), DoResponse=message("do", "proxy"))
+    found, report = lowered(DoRequest=message("do", "pilot"), DoResponse=message("do", "pilot"))
     assert found.methods == ()
     assert names(found) == {"DoRequest", "DoResponse"}
     assert [(each.severity, each.code) for each in report.found] == [(Severity.WARNING, "unknown-side")]
+
+
+def test_methods_of_proxies_have_types_alone() -> None:
+    found, report = lowered(DoRequest=message("do", "proxy"), DoResponse=message("do", "proxy"))
+    assert (found.methods, names(found), report.found) == ((), {"DoRequest", "DoResponse"}, [])
 
 
 def test_a_side_may_be_misspelt() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Role
+from acpgen.roles import RoleChoice
 from acpgen.schema.bundled import list_releases
 from acpgen.schema.data import data_folder
 from tests.support import REPOSITORY, foreign_imports, model_of, package_files
@@ -156,7 +156,7 @@ def test_names_are_found_in_templates(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_generated_code_imports_the_standard_library_alone(protocol: int) -> None:
-    files = package_files(SchemaChoice(protocol=protocol), tuple(Role))
+    files = package_files(SchemaChoice(protocol=protocol), RoleChoice.BOTH.roles)
     modules = [ast.parse(text) for path, text in files.items() if path.endswith(".py")]
     assert [name for module in modules for name in foreign_imports(module)] == []
 

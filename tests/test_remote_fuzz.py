@@ -29,7 +29,7 @@ from tests.remote_support import (
     request_of,
     settled,
 )
-from tests.runtime_support import V1, acp_log, items_in, run, texts
+from tests.runtime_support import V1, acp_log, at_rest, items_in, run, texts
 from tests.support import DEEP, Packages
 from tests.test_runtime_fuzz import MUTATIONS as LINES
 
@@ -309,7 +309,8 @@ class Fuzz:
         await settled(lambda: f"ping{pings}" in self.counts)
         await settled(lambda: app.connections == 2)
         await settled(lambda: self.server.held == 0)
-        found = items_in(app), len(asyncio.all_tasks())
+        tasks = await at_rest(lambda: len(asyncio.all_tasks()))  # that of a request ends after it
+        found = items_in(app), tasks
         self.first_look = self.first_look or found
         assert found == self.first_look
         self.counts["looks"] += 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
+import logging
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.util import find_spec
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from acpgen.ir.model import Role
-from tests.runtime_support import V1, acp_log, client_of, run
+from tests.runtime_support import V1, acp_log, at_rest, client_of, run
 from tests.support import Packages, require
 from tests.test_remote_http_loss import accept, mock
 
@@ -39,6 +41,7 @@ class Hostile:
     def __init__(self, events: Iterator[bytes]) -> None:
         self._events = events
         self._opened, self._prompted = asyncio.Event(), asyncio.Event()
+        self._received = 0
         self.sent = 0
 
     async def serve(self, request: Any) -> Any:
@@ -50,6 +53,7 @@ class Hostile:
             stream = Chunks(self.session() if own else self.connection())
             return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=stream)
         body = await request.aread()
+        self._received += 1
         if b'"session/new"' in body:
             self._opened.set()
         elif b'"session/prompt"' in body:
@@ -69,6 +73,7 @@ class Hostile:
             self.sent += 1
             yield chunk
         chunk = b""  # is not measured
+        await at_rest(lambda: self._received)  # what the client has not answered yet, it has not dealt with
         yield event_of(id=2, result={"stopReason": "end_turn"})
         await asyncio.Event().wait()
 
@@ -145,12 +150,13 @@ def test_nothing_is_kept_of_what_was_dealt_with(
 
         class Measuring(client_of(acp)):  # type: ignore[misc]
             async def connection_closed(self, reason: Any) -> None:
+                gc.collect()  # clears the lists of freed objects, too, which Python keeps
                 kept.append(tracemalloc.get_traced_memory()[0])
 
         assert (await talk(acp, Measuring)).stop_reason == "end_turn"
 
     try:
-        with acp_log():
+        with acp_log(logging.WARNING):  # the records are kept
             run(main(), seconds=60)
     finally:
         tracemalloc.stop()

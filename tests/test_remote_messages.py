@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import Role
+from acpgen.roles import RoleChoice
 from tests.remote_support import INITIALIZE, NEW_SESSION, Client, Server, agent_for, asgi_of, request_of
 from tests.runtime_support import V1, run
 from tests.support import Packages, require
@@ -40,7 +40,7 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def acp(packages: Packages) -> ModuleType:
-    return packages(V1, roles=tuple(Role), remote=True)
+    return packages(V1, roles=RoleChoice.BOTH.roles, remote=True)
 
 
 SENT = [

@@ -26,6 +26,7 @@ BOTH = ("--protocol", "1", "--protocol", "2")
 ADDED = {
     "agent": {
         "asgi.py",
+        "asgi_application.py",
         "asgi_http.py",
         "hosting.py",
         "routing.py",
@@ -39,10 +40,12 @@ ADDED = {
         "remote_failures.py",
         "remote_post.py",
         "remote_socket.py",
+        "remote_transport.py",
         "sessions.py",
     },
-    "both": {*REMOTE, "sessions.py"},
 }
+ADDED["both"] = ADDED["agent"] | ADDED["client"]
+ADDED["proxy"] = {*REMOTE, "sessions.py"} - {"asgi.py", "remote.py"}
 
 
 # --- The files ------------------------------------------------------------------------------------------------------
@@ -54,6 +57,8 @@ ADDED = {
         pytest.param("agent", (), id="agent"),
         pytest.param("client", ("--protocol", "2"), id="client", marks=pytest.mark.full),
         pytest.param("both", BOTH, id="both", marks=pytest.mark.full),
+        pytest.param("proxy", (), id="proxy"),
+        pytest.param("proxy", BOTH, id="proxy of both", marks=pytest.mark.full),
     ],
 )
 def test_packages_with_and_without_it_differ_by_the_added_files(
@@ -106,13 +111,14 @@ def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_importing_the_package_imports_none_of_them(tmp_path: Path) -> None:
-    build_package(tmp_path / "acp", "--role", "both", *BOTH, "--remote")
-    names = sorted(path.removesuffix(".py") for path in ADDED["both"])
+@pytest.mark.parametrize(("role", "modules"), [("both", "acp.spawn, acp.stdio"), ("proxy", "acp.conductor")])
+def test_importing_the_package_imports_none_of_them(role: str, modules: str, tmp_path: Path) -> None:
+    build_package(tmp_path / "acp", "--role", role, *BOTH, "--remote")
+    names = sorted(path.removesuffix(".py") for path in ADDED[role])
     script = (
         "import sys, acp\n"
         "for name in acp.__all__: getattr(acp, name)\n"
-        "import acp.v1.helpers, acp.v2.helpers, acp.spawn, acp.stdio\n"
+        f"import acp.v1.helpers, acp.v2.helpers, {modules}\n"
         f"names = {names!r}\n"
         "print([name for name in names if f'acp.{name}' in sys.modules or name in acp.__all__ or hasattr(acp, name)])"
     )

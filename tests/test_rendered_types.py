@@ -47,7 +47,7 @@ def test_published_schemas(name: str) -> None:
 
 def check(model: Model) -> None:
     """Fail where a class, base, attribute, default, union or alias differs from the IR."""
-    tree = ast.parse(render_types(model).body)
+    tree = ast.parse(render_types(model))
     found = {name: outline for node in tree.body if (name := name_of(node)) and (outline := rendered(node))}
     names = {definition.name for definition in model.definitions}
     shared = {name: own for name, (base, own) in found.items() if name not in names and base == "Struct"}

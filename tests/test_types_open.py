@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
+from acpgen.roles import Role, RoleChoice
 from tests.support import package_folder
 from tests.test_types import run_mypy, run_pyright
 
@@ -81,7 +82,7 @@ USERS = {"editor_user.py": EDITOR, "two_user.py": BOTH}
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an open package for clients, one for both roles, and what users write against them."""
     home = tmp_path_factory.mktemp("open")
-    for name, roles in (("editor", (Role.CLIENT,)), ("two", tuple(Role))):
+    for name, roles in (("editor", (Role.CLIENT,)), ("two", RoleChoice.BOTH.roles)):
         folder = package_folder(SchemaChoice(), roles=roles, options=Options.for_roles(roles, open=True))
         shutil.copytree(folder, home / name)
     for name, code in USERS.items():

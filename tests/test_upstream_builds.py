@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.config.keys import is_open_by_default
+from acpgen.config.keys import role_defaults
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.classes import Classes
 from acpgen.ir.model import (
@@ -96,16 +96,14 @@ def test_without_a_registry_a_schema_is_skipped_and_ci_fails(
 
 
 @EVERY
-def test_no_warnings_but_for_the_unknown_side_and_batches(name: str) -> None:
+def test_no_warnings_but_for_batches(name: str) -> None:
     """A bump with something new in it says so here first."""
     _, diagnostics = compiled(schema(name))
     found = [each for each in diagnostics if each.severity is not Severity.NOTE]
-    is_newest = name.endswith("2026-11-02/schema.unstable.json")
     is_draft_with_batches = name.startswith(("v2/0.14", "v2/2.0"))
-    expected = ["batches"] * is_draft_with_batches + ["unknown-side"] * (3 if is_newest else 0)
+    expected = ["batches"] * is_draft_with_batches
     assert [each.code for each in found] == expected
-    assert all("proxy" in each.message for each in found if each.code == "unknown-side")
-    assert {each.code for each in diagnostics} <= {"batches", "unknown-side", "ambiguous-union", "superseded"}
+    assert {each.code for each in diagnostics} <= {"batches", "ambiguous-union", "superseded"}
 
 
 @EVERY
@@ -124,15 +122,15 @@ def test_builds_and_imports(name: str, tmp_path: Path) -> None:
 def test_builds_and_imports_for_one_role(name: str, role: Role, tmp_path: Path) -> None:
     """With the default options: a package for clients is open."""
     path = schema(name)
-    names = {Role.AGENT: {"Agent", "RemoteClient"}, Role.CLIENT: {"Client", "RemoteAgent"}}
-    (side,) = role.record.sides
-    files = package_files(sources(path), (role,), Options.for_roles((role,), open=is_open_by_default((role,))))
+    record = role.record
+    names = {record.base, *(side.stub for side in record.called)}
+    others = {each.record.base for each in Role if each is not role}
+    files = package_files(sources(path), (role,), Options.for_roles((role,), open=role_defaults((role,))["open"]))
     with imported(files, tmp_path / f"{role.value}_{identifier(name)}") as package:
-        assert names[role] <= set(package.__all__)
-        assert names[Role(side.peer.value)].isdisjoint(package.__all__)
-        handled = {method.wire for method in compiled(path)[0].methods if side in method.handlers}
-        base = getattr(package, role.record.base)
-        assert base.REQUESTS.keys() | base.NOTIFICATIONS.keys() == handled
+        assert names <= set(package.__all__)
+        assert others.isdisjoint(package.__all__)
+        handled = {method.wire for method in compiled(path)[0].methods if {*record.sides} & {*method.handlers}}
+        assert getattr(package, record.base).METHODS.keys() == handled
 
 
 def identifier(name: str) -> str:

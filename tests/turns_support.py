@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -93,8 +94,11 @@ class Talk:
         return found
 
     async def rest(self) -> list[str]:
-        """What is sent without a further message."""
-        return [short(message) for message in await self.peer.ping()]
+        """What is sent without a further message: of what it has begun, an agent may do more after other requests."""
+        found = await self.peer.ping()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return [short(message) for message in (*found, *await self.peer.ping())]
 
 
 @asynccontextmanager

@@ -14,7 +14,8 @@ from acpgen.config.settings import sources_in_effect
 from acpgen.roles import Role
 from acpgen.text import printable
 
-_ROLES = f"What you write: {' or '.join(role.record.noun for role in Role)}."
+*_FIRST, _LAST = (role.record.noun for role in Role)
+_ROLES = f"What you write: {', '.join(_FIRST)} or {_LAST}."
 
 
 def init_command(
@@ -34,12 +35,13 @@ def init_command(
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
     The agent streams each prompt back, and asks for permission before a pretended edit. The client is a chat in the
-    terminal.
+    terminal. The proxy asks the user before an agent writes outside the folders of a session.
 
     **Examples**
 
     - `acpgen init my-agent`
     - `acpgen init my-client --role client --protocol 2`
+    - `acpgen init my-proxy --role proxy`
     - `acpgen init my-agent --protocol 1 --protocol 2`
     """
     from acpgen.output import apply

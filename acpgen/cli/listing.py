@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +12,11 @@ import typer
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
 from acpgen.config import SchemaChoice
-from acpgen.roles import RoleChoice
+from acpgen.roles import RoleChoice, Side
 from acpgen.text import fit, printable
 
 if TYPE_CHECKING:
-    from acpgen.ir.model import Method, TypeExpr
+    from acpgen.ir.model import Method, Model, TypeExpr
     from acpgen.schema.fitting import Fit
 
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -30,9 +30,12 @@ def methods_command(
 ) -> None:
     """List the methods: the name on the wire, the side that handles it, types, the capability, and the origin.
 
+    For proxies, list who sends each, and the method of the class that passes it on.
+
     **Examples**
 
     - `acpgen methods --role agent`
+    - `acpgen methods --role proxy`
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
     from acpgen.ir.options import Options
@@ -42,9 +45,7 @@ def methods_command(
     inputs, _ = find_all_inputs(given.sources())
     compiled = [compile_protocol(load(each), Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
-    sides = {side for each in role.roles for side in each.record.sides}
-    listed = [(each.model, method) for each in compiled for method in each.model.methods]
-    shown = [(model, method) for model, method in listed if sides & set(method.handlers)]
+    shown = [(each.model, listed) for each in compiled for listed in _listed(each.model, role)]
     if form is DataFormat.JSON:
         protocols = [{} if len(compiled) == 1 else {"protocol": model.protocol} for model, _ in shown]
         print_json([{**_method_as_json(each), **key} for (_, each), key in zip(shown, protocols, strict=True)])
@@ -53,20 +54,46 @@ def methods_command(
         print_data("\n\n".join("\n".join(_group(origin, [each for _, each in group])) for origin, group in groups))
 
 
-def _group(origin: str, methods: Sequence[Method]) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A method. If the role passes it on: the method of the class for that, and the side that sends it."""
+
+    method: Method
+    handler: str = ""
+    sender: Side | None = None
+
+
+def _listed(model: Model, role: RoleChoice) -> list[_Listed]:
+    from acpgen.emit.roles import RoleView
+
+    passing = [RoleView(each.record, model) for each in role.roles if each.record.passes]
+    if passing:
+        return [
+            _Listed(each.view.method, each.name, Side(each.target).peer) for view in passing for each in view.passed
+        ]
+    sides = {side for each in role.roles for side in each.record.sides}
+    return [_Listed(method) for method in model.methods if sides & set(method.handlers)]
+
+
+def _group(origin: str, methods: Sequence[_Listed]) -> Iterator[str]:
     """The lines of the methods of a protocol, below the origin of its schema."""
     yield printable(origin)
-    for method in methods:
+    for listed in methods:
+        method, sender = listed.method, listed.sender
         handlers = " and ".join(f"the {side.value}" for side in method.handlers)
-        yield printable(f"  {method.wire}  ({method.kind.value} to {handlers})")
+        way = f"from the {sender.value}" if sender else f"to {handlers}"
+        yield printable(f"  {method.wire}  ({method.kind.value} {way})")
         result = f" → {_type_name(method.result)}" if method.result is not None else ""
         needs = [f"needs {method.gate}"] if method.gate is not None else []
         source = [f"from {method.origin}"] if method.origin != origin else []
-        for line in (_type_name(method.params) + result, *needs, *source):
+        name = f"{listed.handler}: " if listed.handler else ""
+        for line in (name + _type_name(method.params) + result, *needs, *source):
             yield from fit(printable(f"      {line}"))
 
 
-def _method_as_json(method: Method) -> dict[str, object]:
+def _method_as_json(listed: _Listed) -> dict[str, object]:
+    method = listed.method
+    passed = {"from": listed.sender.value, "handler": listed.handler} if listed.sender else {}
     return {
         "method": method.wire,
         "side": method.side,
@@ -75,6 +102,7 @@ def _method_as_json(method: Method) -> dict[str, object]:
         "result": _type_name(method.result) if method.result is not None else None,
         "capability": str(method.gate) if method.gate is not None else None,
         "origin": method.origin,
+        **passed,
     }
 
 

@@ -21,9 +21,13 @@ from acpgen.text import cut
 DEFAULT_PROTOCOL = 1
 
 
-def is_open_by_default(roles: tuple[Role, ...]) -> bool:
-    """The default of `open` for a package with `roles`."""
-    return any(role.record.is_open for role in roles)
+def role_defaults(roles: tuple[Role, ...]) -> dict[str, bool]:
+    """The options whose default depends on the roles of a package, each with that default."""
+    records = [role.record for role in roles]
+    return {
+        "open": any(each.is_open for each in records),
+        "keep-unknown": any(each.keeps_unknown for each in records),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +135,7 @@ _KEYS = (
     Key(
         name="role",
         kind=ValueKind.CHOICE,
-        help=f"What you write: {', '.join(role.record.noun for role in Role)}, or both (for tests and proxies).",
+        help=f"What you write: {', '.join(role.record.noun for role in Role)}, or both an agent and a client.",
         default=RoleChoice.AGENT.value,
         choices=tuple(choice.value for choice in RoleChoice),
     ),
@@ -173,8 +177,8 @@ _KEYS = (
     Key(
         name="keep-unknown",
         kind=ValueKind.FLAG,
-        help="Keep unknown properties in the attribute `extra`.",
-        default=False,
+        help="Keep unknown properties in the attribute `extra`. The default is on if you write "
+        f"{' or '.join(role.record.noun for role in Role if role.record.keeps_unknown)}.",
     ),
     Key(
         name="runtime",

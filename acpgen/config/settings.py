@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, SchemaChoice, ValueKind, is_open_by_default
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, SchemaChoice, ValueKind, role_defaults
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -89,6 +89,11 @@ class Output:
 
 
 def _check_needs(settings: Mapping[str, Setting]) -> None:
+    role, runtime = settings["role"], settings["runtime"]
+    if not runtime.value and any(each.record.needs_runtime for each in RoleChoice(role.value).roles):
+        message = f"--role {role.value} ({role.origin}) needs --runtime, which is off ({runtime.origin})"
+        hint = "a proxy passes on what it does not override, which the runtime does: use --runtime"
+        raise input_error("usage", message, hint=hint)
     for key in KEYS.values():
         if key.needs is None or not settings[key.name].value or settings[key.needs].value:
             continue
@@ -256,9 +261,9 @@ def _output(name: str | None, levels: _Levels, given: Mapping[str, Any]) -> Outp
                 settings[excluded] = _without(_like(settings[excluded], setting, protocols), setting)
         for key, setting in level.items():
             settings[key] = _merged(_like(settings[key], setting, protocols), setting)
-    if settings["open"].value is None:
-        is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
-        settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
+    for key, default in role_defaults(RoleChoice(settings["role"].value).roles).items():
+        if settings[key].value is None:
+            settings[key] = Setting(key=key, value=default, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 

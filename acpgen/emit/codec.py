@@ -8,17 +8,27 @@ from typing import ClassVar
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.condition_tests import test
-from acpgen.emit.fields import (
+from acpgen.emit.conversions import (
     READERS,
     TYPES,
-    Properties,
     Reading,
     TagTable,
     Writing,
     decoder,
     encoder,
 )
-from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal
+from acpgen.emit.properties import Properties
+from acpgen.emit.source import (
+    LINE_LENGTH,
+    Code,
+    assigned,
+    enclosed,
+    function_header,
+    hint,
+    identifier,
+    literal,
+    tuple_of,
+)
 from acpgen.ir.model import (
     EXTRA_FIELD,
     AnyJson,
@@ -36,17 +46,25 @@ from acpgen.ir.model import (
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """A name and the expression for its value; `fetch` is that of a variable `value` in it."""
+    """A name and the expression for its value; `fetch` is that of a variable `value` in it, which it tests first.
+
+    With `is_required`, both are one statement where that fits. Others are always two: a long default changes no code.
+    """
 
     name: Code
     expression: Code
     fetch: Code | None = None
+    is_required: bool = False
 
     @property
     def assignment(self) -> Code:
-        """The statement that sets the attribute of the result, after that of the variable."""
-        line = assigned(f"result.{self.name}", self.expression, indent=4)
-        return Code(f"value = {self.fetch}\n    {line}") if self.fetch else line
+        """The statement that sets the attribute of the result; that of the variable goes before it if it must."""
+        if self.fetch is None:
+            return assigned(f"result.{self.name}", self.expression, indent=4)
+        whole = f"result.{self.name} = {self.expression.replace('if value', f'if (value := {self.fetch})', 1)}"
+        if self.is_required and 4 + len(whole) <= LINE_LENGTH:
+            return Code(whole)
+        return Code(f"value = {self.fetch}\n    {assigned(f'result.{self.name}', self.expression, indent=4)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +142,27 @@ class StructCodec(DefinitionCodec):
     template = "codec/decode_struct.jinja"
     definition: Struct
 
+    @property
+    def decoder_header(self) -> Code:
+        """The first line of the decoder."""
+        return function_header(self.decoder, "raw: Any", self.hint)
+
+    @property
+    def encoder_header(self) -> Code:
+        """The first line of the encoder."""
+        return function_header(self.encoder, f"value: {self.hint}", "dict[str, Any]")
+
+    @property
+    def bare_decoder(self) -> Code:
+        """The statement that makes the decoder from that of the shared base."""
+        return assigned(f"{self.decoder}: Final", f"partial(decode_bare, {self.hint})", indent=0)
+
     @cached_property
     def fields(self) -> list[FieldLine]:
         """The attributes of the result with their decode expressions."""
         properties = Properties(self._reading)
         lines = [
-            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each))
+            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each), each.required)
             for each in self.definition.fields
         ]
         if self.definition.keeps_extra:
@@ -235,10 +268,8 @@ class UnionCodec(DefinitionCodec):
         return [self._candidate(each) for each in self.candidates]
 
     def _candidate(self, candidate: Candidate) -> Code:
-        name = literal(str(hint(candidate.type)))
-        keys = ", ".join(map(literal, candidate.required))
-        required = f"({keys},)" if len(candidate.required) == 1 else f"({keys})"
-        return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
+        name, required = literal(str(hint(candidate.type))), tuple_of(map(literal, candidate.required))
+        return enclosed("(", [name, self._candidate_reader(candidate), required], "),", indent=4)
 
     def _candidate_reader(self, candidate: Candidate) -> Code:
         """The decoder of a member. If a member takes any JSON, a class matches only if it keeps all properties."""

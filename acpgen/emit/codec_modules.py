@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
+from acpgen.emit.conversions import READERS, NamedReader, Reading, Writing, named_reader
 from acpgen.emit.directions import directions
-from acpgen.emit.fields import READERS, NamedReader, Reading, Writing, named_reader
 from acpgen.emit.imports import entry_lines
 from acpgen.emit.source import Code, hint
 from acpgen.emit.types import alias_target
@@ -81,14 +81,8 @@ class CodecView:
 
     @property
     def decoders(self) -> list[Code]:
-        """The entries of the table of decoders, in lines."""
-        classes = [(view.hint, view.decoder) for view in self.decoded if isinstance(view, StructCodec)]
-        return entry_lines([*classes, *self.table])
-
-    @property
-    def encoders(self) -> list[Code]:
-        """The entries of the table of encoders, in lines."""
-        return entry_lines((view.hint, view.encoder) for view in self.encoded)
+        """The entries of the table of decoders, in lines. Those of classes are found by their names."""
+        return entry_lines(self.table)
 
 
 def codec_views(model: Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import Report
-from acpgen.emit.fields import TYPES, decoder, encoder
+from acpgen.emit.conversions import TYPES, decoder, encoder
 from acpgen.emit.source import Code, field_hint, identifier
 from acpgen.ir.model import EXTRA_FIELD, Errors, Field, Model, Struct
 

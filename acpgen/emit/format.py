@@ -1,14 +1,17 @@
 """Format generated files with black. The mode is fixed: no configuration of the user changes it.
 
-Templates are laid out as black would do it. Only definitions with a line that is too long go through black.
+Templates are laid out as black would do it. Only statements with a line that is too long go through black, which takes
+time for all that it reads.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from unicodedata import east_asian_width
 
@@ -28,23 +31,37 @@ def _format(path: str, text: str) -> str:
     whole = text.rstrip("\n")
     if not has_long_line(whole):
         return f"{whole}\n"
-    run = black_at(LINE_LENGTH)
-    return "\n\n\n".join(_format_part(path, part, run) for part in _APART.split(whole)) + "\n"
+    return "\n\n\n".join(_format_part(path, part) for part in _APART.split(whole)) + "\n"
 
 
-def _format_part(path: str, part: str, run: Callable[[str], str]) -> str:
-    from black.parsing import InvalidInput
-
+def _format_part(path: str, part: str) -> str:
     if not has_long_line(part):
         return part
+    from black.parsing import InvalidInput
+
     try:
-        return run(part).rstrip("\n")
-    except InvalidInput as error:
+        rest = _format_statements(part)
+        return black_at(LINE_LENGTH)(rest).rstrip("\n") if has_long_line(rest) else rest
+    except (InvalidInput, SyntaxError) as error:
         kept = Path(tempfile.mkdtemp(prefix="acpgen-")) / Path(path).name
         kept.write_text(part, encoding="utf-8")
         raise internal_error(f"the generated {path} is not Python: {error}; see {kept}") from None
 
 
+def _format_statements(part: str) -> str:
+    """Format the simple statements of a definition that have a long line; what else is long is left as it is."""
+    lines = part.split("\n")
+    simple = [node for node in ast.walk(ast.parse(part)) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    for node in sorted(simple, key=lambda node: node.lineno, reverse=True):  # so that the other numbers stay right
+        place, indent = slice(node.lineno - 1, node.end_lineno), node.col_offset
+        text, margin = "\n".join(lines[place]), " " * indent
+        if has_long_line(text) and text.startswith(margin) and '"""' not in text:
+            formatted = black_at(LINE_LENGTH - indent)(textwrap.dedent(text)).rstrip("\n")
+            lines[place] = textwrap.indent(formatted, margin).split("\n")
+    return "\n".join(lines)
+
+
+@cache
 def black_at(width: int) -> Callable[[str], str]:
     """The formatter for lines of at most `width` columns."""
     # imported late: an unchanged build needs no formatter

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
 
 from acpgen.emit.source import LINE_LENGTH, Code, identifier
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_NAMES = re.compile(
+    r"""
+    "{3}(?s:.*?)"{3} | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | \#.*  # strings and comments hold no names
+    | (?<![.\w]) ([^\W\d]\w*)\b (?!=)  # no attribute, and no keyword of an argument
+    """,
+    re.VERBOSE,
+)
+"""The names in source text, and the keywords of Python. The syntax tree of a codec takes 15 times as long."""
+_DEFINED = re.compile(r"^(?:def )?([^\W\d]\w*)(?=\(|: )", re.MULTILINE)
+
+
+def used(source: str, names: Collection[str]) -> list[Code]:
+    """The `names` that the code in `source` uses, sorted as in an import."""
+    return [identifier(name) for name in sorted(set(_NAMES.findall(source)).intersection(names), key=isort_key)]
+
+
+def defined(source: str) -> list[str]:
+    """The names of the functions and constants that the module `source` defines."""
+    return _DEFINED.findall(source)
 
 
 def imported(module: str, names: Iterable[str]) -> Code:
@@ -39,3 +59,15 @@ def entry_lines(entries: Iterable[tuple[Code, Code]]) -> list[Code]:
     texts = {str(key): f"{key}:{_NO_BREAK}{entry}" for key, entry in entries}
     lines = name_lines(texts, lambda key: Code(texts[key]))
     return [Code(line.replace(_NO_BREAK, " ")) for line in lines]
+
+
+def standard_imports(names: Mapping[str, Collection[str]]) -> Code:
+    """The imports of names from modules of the standard library, sorted."""
+    return Code(
+        "\n".join(f"from {module} import {', '.join(sorted(names[module], key=isort_key))}" for module in names)
+    )
+
+
+def isort_key(name: str) -> tuple[int, str]:
+    """The position of a name in an import: constants, classes, functions."""
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acpgen.emit.fields import TYPES, Reading, Writing, encoder
-from acpgen.emit.protocol import gate_record
+from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
+from acpgen.emit.protocol import gate_argument
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal
 from acpgen.emit.versions import negotiating
 from acpgen.ir.model import (
@@ -49,7 +49,7 @@ class RecordView:
         if self._method.kind is MethodKind.REQUEST:
             arguments.append(self._gives)
         if self._method.gate is not None:
-            arguments.append(Code(f"capability={gate_record(self._method.gate, self._model)}"))
+            arguments.append(gate_argument(self._method.gate, self._model))
         if self._method.side != side.value:
             arguments.append(Code(f"side={literal(self._method.side)}"))
         if self._method.origin != self._model.origin:

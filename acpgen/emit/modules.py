@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Mapping
 from typing import Literal
@@ -10,15 +9,15 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
-from acpgen.emit.fields import TYPES
-from acpgen.emit.imports import imported
+from acpgen.emit.conversions import TYPES
+from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.methods import TableView
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, make_environment
-from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
+from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
-from acpgen.emit.versions import VersionsView, isort_key, standard_imports
+from acpgen.emit.versions import VersionsView
 from acpgen.ir.model import Enum, Model
 from acpgen.ir.opened import as_written
 from acpgen.roles import Role, Side
@@ -29,7 +28,8 @@ _RECORDS = ("Gate", "Method", "Part", "methods")
 """The names of `_base` that a table of methods may use."""
 _STANDARD = {
     "collections.abc": ("Callable",),
-    "functools": ("cache", "partial"),
+    "functools": ("partial",),
+    "re": ("findall",),
     "typing": ("Any", "Final", "TypeVar", "get_args", "overload"),
 }
 """The names of the standard library that the codec may use, by module."""
@@ -46,6 +46,7 @@ _REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, an
 `decode` and `encode` of `codec` import it when they are first asked for one of these types.
 """
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
+_TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
 
 
 def version_modules(
@@ -99,16 +100,16 @@ def _known(environment: Environment, model: Model) -> str:
 
 def _closed(enum: Enum) -> Code:
     (choice,) = alias_target(as_written(enum))
-    return Code(f"{identifier(enum.name)}: TypeAlias = {hint(choice)}")
+    return assigned(f"{identifier(enum.name)}: TypeAlias", hint(choice), indent=0)
 
 
 def _role(environment: Environment, view: RoleView) -> str:
-    return environment.get_template("role.py.jinja").render(role=view)
+    return environment.get_template(f"{view.template}.py.jinja").render(role=view)
 
 
 def _types(environment: Environment, model: Model) -> str:
-    rendered = render_types(model)
-    used = _used(rendered.body, (*_BASE_NAMES, "builtins"))
+    body = render_types(model)
+    found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
         "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
@@ -116,10 +117,10 @@ def _types(environment: Environment, model: Model) -> str:
     )
     return environment.get_template("types.py.jinja").render(
         module_doc=docstring(f"{title}\n\n{origin_text(model)}\n\n{text}", 0),
-        body=rendered.body,
-        typing_names=listed(rendered.typing_names),
-        base_names=listed(name for name in used if name in _BASE_NAMES),
-        uses_builtins="builtins" in used,
+        body=body,
+        typing_names=listed(name for name in found if name in _TYPING_NAMES),
+        base_names=listed(name for name in found if name in _BASE_NAMES),
+        uses_builtins="builtins" in found,
     )
 
 
@@ -136,7 +137,7 @@ def _codec(environment: Environment, model: Model, roles: tuple[Role, ...], *, u
     sources = {f"{up}_base": _BASE_NAMES, f"{up}_decode": _PUBLIC.findall(copied("_decode"))}
     files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, package=".", sources=sources)}
     if not far.is_empty:
-        sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": _defined(body)}
+        sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": defined(body)}
         body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))
         files["on_demand/__init__.py"] = copied("on_demand/__init__")
         files["on_demand/codec.py"] = _codec_module(environment, _REST_DOC, body, package="..", sources=sources)
@@ -147,35 +148,17 @@ def _codec_module(
     environment: Environment, doc: str, body: Code, *, package: str, sources: Mapping[str, Collection[str]]
 ) -> str:
     """A module of the codec. `package` has `types`, and `sources` the names in other modules that `body` may use."""
-    used = _used(body, {"types", *(name for names in [*_STANDARD.values(), *sources.values()] for name in names)})
-    modules = {module: [name for name in used if name in names] for module, names in {**_STANDARD, **sources}.items()}
+    found = used(body, {"types", *(name for names in [*_STANDARD.values(), *sources.values()] for name in names)})
+    modules = {module: [name for name in found if name in names] for module, names in {**_STANDARD, **sources}.items()}
     imports = [imported(each, modules[each]) for each in sorted(sources) if modules[each]]
     return environment.get_template("codec.py.jinja").render(
         module_doc=docstring(doc, 0),
         standard=[Code(f"from {each} import {listed(modules[each])}") for each in _STANDARD if modules[each]],
-        types=Code(f"from {package} import types") if "types" in used else None,
+        types=Code(f"from {package} import types") if "types" in found else None,
         imports=imports,
         is_marked=any("\n" in statement for statement in imports),
         body=body,
     )
-
-
-def _used(source: str, names: Collection[str]) -> list[Code]:
-    """The `names` that the code in `source` uses, sorted as in an import."""
-    found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return [identifier(name) for name in sorted(found.intersection(names), key=isort_key)]
-
-
-def _defined(source: str) -> list[str]:
-    """The names of the functions and constants that the module `source` defines."""
-    names = list[str]()
-    for node in ast.parse(source).body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
-                names.append(name)
-            case _:
-                pass
-    return names
 
 
 def _methods(environment: Environment, model: Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:

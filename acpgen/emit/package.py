@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
+from acpgen.emit.chains import chain_forms
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import imported, name_lines
@@ -139,6 +140,11 @@ def _folders(
     versions = VersionsView(models, roles if runtime else ())
     modules = {
         **{f"{module}.py": copied(module) for module in copies},
+        **(
+            {"forms.py": environment.get_template("forms.py.jinja").render(forms=chain_forms())}
+            if "chain" in copies
+            else {}
+        ),
         "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models)),
     }
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}

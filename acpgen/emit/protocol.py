@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from acpgen.emit.fields import TYPES
-from acpgen.emit.source import Code, identifier, literal, tuple_of, value
+from acpgen.emit.conversions import TYPES
+from acpgen.emit.source import Code, enclosed, identifier, literal, tuple_of, value
 from acpgen.ir import names
 from acpgen.ir.least import least_members
 from acpgen.ir.model import ListOf, Model, Nullable, Ref, Scalar, Struct, TypeExpr
@@ -11,12 +11,12 @@ from acpgen.ir.relations import resolved
 from acpgen.schema.gates import Gate
 
 
-def gate_record(gate: Gate, model: Model) -> Code:
-    """The record of a capability gate."""
+def gate_argument(gate: Gate, model: Model) -> Code:
+    """The argument `capability` of a record: that of a capability gate."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
     opening = literal(_opening_value(Ref(root), gate.paths[0], model))
-    return Code(f"Gate({identifier(TYPES + root)}, {paths}, {opening})")
+    return Code(enclosed("capability=Gate(", [identifier(TYPES + root), paths, opening], "),", indent=8)[:-1])
 
 
 def _opening_value(expression: TypeExpr, path: tuple[str, ...], model: Model) -> str | None:

@@ -47,6 +47,12 @@ class MethodView:
         return negotiating(self._model) is self.method
 
     @property
+    def cancels(self) -> bool:
+        """True for the notification that cancels a request."""
+        cancel = self._model.envelope.cancel
+        return cancel is not None and cancel.method == self.method.wire
+
+    @property
     def doc(self) -> Code:
         """The docstring: description, capability gate and origin."""
         what = self.method.doc or f"`{self.method.wire}`, which the schema does not describe."
@@ -83,11 +89,27 @@ class SideView:
         return docstring(f"The {self.name} at the other end: each method sends one message through its `Peer`.")
 
 
+class PassedView:
+    """A method of a proxy: `target` is the stub to which it passes the message on."""
+
+    def __init__(self, view: MethodView, side: SideView, sides: Sequence[SideView]) -> None:
+        self.view = view
+        self.doc = view.doc
+        self.target = side.name
+        (sender,) = (each.name for each in sides if each is not side)
+        names = [{each.method.name for each in one.methods} for one in sides]
+        is_shared = all(view.method.name in each for each in names)
+        self.name = identifier(f"{view.method.name}_from_{sender}" if is_shared else view.method.name)
+        """The name of the method: with the side that sends the message if both may."""
+
+
 class RoleView:
     """One role: the methods that it handles, and the sides that it calls."""
 
     def __init__(self, role: RoleRecord, model: Model) -> None:
         self._role = role
+        self.template = role.template
+        """The name of the template of its module."""
         self.base = identifier(role.base)
         """The class to extend."""
         self.handled = [MethodView(each, model) for each in model.methods if {*role.sides} & {*each.handlers}]
@@ -119,6 +141,13 @@ class RoleView:
     def parameters(self) -> Code:
         """The parameters of the constructor: the stubs."""
         return listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
+
+    @property
+    def passed(self) -> list[PassedView]:
+        """The methods that the role passes on, for each side that handles them: those to the agent first."""
+        return [
+            PassedView(view, side, self.stubs) for side in self.stubs[::-1] for view in side.methods if not view.cancels
+        ]
 
     @property
     def answers(self) -> bool:

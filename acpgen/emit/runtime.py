@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from acpgen.diagnostics import internal_error
-from acpgen.emit.fields import TYPES
+from acpgen.emit.conversions import TYPES
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
 from acpgen.output.manifest import MARKER
 from acpgen.roles import Role

@@ -17,7 +17,7 @@ from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
 from acpgen.emit.types import AliasView, ClassView, alias_target, first_line
 from acpgen.ir.model import Definition, Method, Model, Struct
-from acpgen.roles import RoleChoice, Side
+from acpgen.roles import Role, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,19 @@ class Signatures:
         return Signature(f"{self._folder}types.py", _formatted(code))
 
     def of_method(self, method: Method) -> list[Signature]:
-        """The handlers and the stubs of a method, each in its class."""
-        found = []
-        for side in method.handlers:
-            for declared in self._classes[side]:
-                code = _formatted("\n".join([declared.head, declared.methods[method.name]]))
-                found.append(Signature(f"{self._folder}{declared.module}.py", code))
-        return found
+        """The handlers and the stubs of a method, each in its class; then the methods that pass it on."""
+        found = [(declared, method.name) for side in method.handlers for declared in self._classes[side]]
+        passing = [
+            (classes[role.base], each.name)
+            for role, classes in self._passing
+            for each in role.passed
+            if each.view.method == method
+        ]
+        return [self._of(declared, name) for declared, name in found + passing]
+
+    def _of(self, declared: _Declared, name: str) -> Signature:
+        code = _formatted("\n".join([declared.head, declared.methods[name]]))
+        return Signature(f"{self._folder}{declared.module}.py", code)
 
     def _type_source(self, definition: Definition) -> str:
         # datamodel-code-generator, which uses these two templates in a build, leaves the line breaks in them alone
@@ -97,16 +103,25 @@ class Signatures:
     @cached_property
     def _classes(self) -> dict[Side, list[_Declared]]:
         """The classes with the methods of each side: those to extend, then the stubs."""
-        template = self._environment.get_template("role.py.jinja")
         bases, stubs = ({side: list[_Declared]() for side in Side} for _ in range(2))
-        for role in (each.record for each in RoleChoice.BOTH.roles):
-            source = template.render(role=RoleView(role, self._model))
-            nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-            classes = {node.name: _declared(role.name, source.splitlines(), node) for node in nodes}
+        for role in (each.record for each in Role if not each.record.passes):
+            classes = self._declared(RoleView(role, self._model), role.name)
             for side in role.sides:
                 bases[side].append(classes[role.base])
                 stubs[side.peer].append(classes[side.peer.stub])
         return {side: bases[side] + stubs[side] for side in Side}
+
+    @cached_property
+    def _passing(self) -> list[tuple[RoleView, dict[str, _Declared]]]:
+        """The roles that pass messages on, with the classes of their modules."""
+        views = [(RoleView(each.record, self._model), each.record.name) for each in Role if each.record.passes]
+        return [(view, self._declared(view, module)) for view, module in views]
+
+    def _declared(self, role: RoleView, module: str) -> dict[str, _Declared]:
+        """The classes of the module of a role, by their names."""
+        source = self._environment.get_template(f"{role.template}.py.jinja").render(role=role)
+        nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+        return {node.name: _declared(module, source.splitlines(), node) for node in nodes}
 
 
 def _declared(module: str, lines: list[str], node: ast.ClassDef) -> _Declared:

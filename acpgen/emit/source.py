@@ -117,30 +117,66 @@ def listed(items: Iterable[Code]) -> Code:
 
 def tuple_of(items: Iterable[Code]) -> Code:
     """The tuple of `items`."""
-    first, *more = items
-    return Code(f"({', '.join((first, *more))})" if more else f"({first},)")
+    listed_items = [*items]
+    return Code(f"({listed_items[0]},)" if len(listed_items) == 1 else f"({', '.join(listed_items)})")
 
 
 def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code:
-    """A call, list or dict at `indent`, laid out as black does it; black itself takes about 5 ms for a long line.
+    """A call, tuple, list or dict at `indent`, laid out as black does it; black takes about 5 ms for a long line.
 
     On one line if it fits; else the items of a call on one line if they fit; else one item a line.
     """
-    one, margin = ", ".join(items), " " * indent
+    one, margin, is_call = ", ".join(items), " " * indent, start.endswith("(") and start != "("
     if indent + len(start) + len(one) + len(end) <= LINE_LENGTH or not items:
         return Code(f"{start}{one}{end}")
-    if indent + 4 + len(one) > LINE_LENGTH or not start.endswith("("):
+    if indent + 4 + len(one) > LINE_LENGTH or not is_call:
         one = f",\n{margin}    ".join(items) + ","
     return Code(f"{start}\n{margin}    {one}\n{margin}{end}")
 
 
 def assigned(target: str, expression: str, *, indent: int) -> Code:
-    """An assignment at `indent`. A conditional expression that does not fit gets brackets, as black does it."""
+    """An assignment at `indent`. A conditional, a union or a call that does not fit is laid out as black does it."""
     line, margin = f"{target} = {expression}", " " * indent
-    fits_inside = indent + 4 + len(expression) <= LINE_LENGTH < indent + len(line)
-    if fits_inside and " if " in expression and " else " in expression:
-        line = f"{target} = (\n{margin}    {expression}\n{margin})"
-    return Code(line)
+    if indent + len(line) <= LINE_LENGTH:
+        return Code(line)
+    start, parts, end = _split(expression)
+    if indent + 4 + len(" ".join(parts)) <= LINE_LENGTH:
+        parts = [" ".join(parts)]
+    if not start or (len(parts) == 1 and indent + 4 + len(parts[0]) > LINE_LENGTH):
+        return Code(line)
+    rows = [f"{target} = {start}", *(f"{margin}    {part}" for part in parts), f"{margin}{end}"]
+    return Code("\n".join(rows))
+
+
+_STRUCTURE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\[({})\]]| (?=if |else |\| )""")
+_COMPREHENSION = re.compile(r"\{\w+: \w+ for ")
+
+
+def _split(expression: str) -> tuple[str, list[str], str]:
+    """What the first line of a long expression ends with, the parts that are indented, and the last line.
+
+    The operands of a conditional or a union are in brackets, each with its operator; a call is split at its brackets.
+    """
+    depth, breaks, opening = 0, [-1], 0
+    for found in _STRUCTURE.finditer(expression):
+        if found[0] in "([{":
+            opening = opening if depth else found.end()
+            depth += 1
+        elif found[0] in ")]}":
+            depth -= 1
+        elif found[0] == " " and depth == 0:
+            breaks.append(found.start())
+    if len(breaks) > 1:
+        return "(", [expression[start + 1 : end] for start, end in zip(breaks, [*breaks[1:], None], strict=True)], ")"
+    if opening > 1 or _COMPREHENSION.match(expression):
+        return expression[:opening], [expression[opening:-1]], expression[-1]
+    return "", [expression], ""
+
+
+def function_header(name: str, parameter: str, result: str) -> Code:
+    """The first line of a function with one parameter; three lines if it does not fit."""
+    line = f"def {name}({parameter}) -> {result}:"
+    return Code(line if len(line) <= LINE_LENGTH else f"def {name}(\n    {parameter},\n) -> {result}:")
 
 
 def _doc_line(line: str) -> str:

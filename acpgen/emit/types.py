@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from acpgen.diagnostics import internal_error
 from acpgen.emit.classes import Classes
-from acpgen.emit.source import Code, docstring, field_hint, hint, identifier, is_immutable, literal, value
+from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
 from acpgen.ir import names
 from acpgen.ir.model import (
     EXTRA_FIELD,
@@ -203,8 +203,12 @@ class AliasView:
         """The docstring that follows the alias."""
         return docstring(_with_origin(self._definition, self._model), 0)
 
-    def annotation(self, rendered: str) -> Code:
-        """The annotation of the alias: the rendered one if it can be used, with bounds; else one of our own.
+    def statement(self, rendered: str) -> Code:
+        """The statement that defines the alias."""
+        return assigned(f"{identifier(self._definition.name)}: TypeAlias", self._annotation(rendered), indent=0)
+
+    def _annotation(self, rendered: str) -> Code:
+        """The type that the alias stands for: the rendered one if it can be used, with bounds; else one of our own.
 
         Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """
@@ -258,15 +262,7 @@ def _joined(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedTypes:
-    """The body of `types.py` and the names of `typing` that it uses."""
-
-    body: Code
-    typing_names: tuple[Code, ...]
-
-
-def render_types(model: Model) -> RenderedTypes:
+def render_types(model: Model) -> Code:
     """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     definitions = _definitions(model, Classes(model))
@@ -278,8 +274,7 @@ def render_types(model: Model) -> RenderedTypes:
     statements = _statements(source)
     if odd := statements.keys() ^ {definition.name for definition in definitions}:
         raise internal_error(f"rendered types differ from the model in {', '.join(sorted(odd)[:5])}")
-    body = "\n\n\n".join(statements[definition.name][1] for definition in definitions)
-    return RenderedTypes(Code(body), _typing_names([node for node, _ in statements.values()]))
+    return Code("\n\n\n".join(statements[definition.name] for definition in definitions))
 
 
 def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]]) -> str:
@@ -322,25 +317,20 @@ def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]]) -
     return source
 
 
-def _statements(source: str) -> dict[str, tuple[ast.stmt, str]]:
-    """The classes and aliases in `source` by name, each with its text up to the next one."""
+def _statements(source: str) -> dict[str, str]:
+    """The texts of the classes and aliases in `source` by name, each up to the next one."""
     tree, lines = ast.parse(source), source.splitlines()
     named = [(name, node) for node in tree.body if (name := _name(node)) is not None]
     starts = [first_line(node) - 1 for _, node in named]
     ends = [*starts[1:], len(lines)]
     texts = ("\n".join(lines[start:end]).rstrip() for start, end in zip(starts, ends, strict=True))
-    return {name: (node, text) for (name, node), text in zip(named, texts, strict=True)}
+    return {name: text for (name, _), text in zip(named, texts, strict=True)}
 
 
 def first_line(node: ast.stmt) -> int:
     """The first line of a statement, including decorators."""
     decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _typing_names(body: list[ast.stmt]) -> tuple[Code, ...]:
-    used = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    return tuple(Code(name) for name in ("Annotated", "Any", "Literal", "TypeAlias") if name in used)
 
 
 def _name(node: ast.stmt) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
+from acpgen.emit.imports import standard_imports
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.source import Code, docstring, identifier, listed, literal
 from acpgen.ir.model import Method, MethodKind, Model, Ref
@@ -131,7 +132,7 @@ class RoleTypes:
     @property
     def any_factory(self) -> Code:
         """The type of a factory for any version, as a literal."""
-        return literal(f"Callable[[Any], {_union(_names(self.base, self._models))}]")
+        return literal(f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(_names(self.base, self._models))}]")
 
     @property
     def any_params(self) -> Code:
@@ -210,15 +211,3 @@ class VersionsView:
     def records(self) -> Code:
         """The same, as an import has them."""
         return listed(map(identifier, self.record_names))
-
-
-def standard_imports(names: Mapping[str, Collection[str]]) -> Code:
-    """The imports of names from modules of the standard library, sorted."""
-    return Code(
-        "\n".join(f"from {module} import {', '.join(sorted(names[module], key=isort_key))}" for module in names)
-    )
-
-
-def isort_key(name: str) -> tuple[int, str]:
-    """The position of a name in an import: constants, classes, functions."""
-    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name

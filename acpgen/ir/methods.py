@@ -141,6 +141,7 @@ def _method(
             at=join(pointer, "x-side"),
             hint=did_you_mean(str(side), HANDLERS),
         )
+    if not HANDLERS.get(side):
         return
     name = names.method_name(group.wire)
     if not name:

@@ -13,7 +13,8 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
+from re import findall
 from typing import Any, Final, TypeVar, get_args, overload
 
 from . import types
@@ -39,17 +40,6 @@ from ._decode import (
 
 T = TypeVar("T")
 Bare = TypeVar("Bare", bound=types.WithMeta)
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def integer_from_0(value: Any) -> int:
@@ -147,7 +137,7 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
 def decode_auth_method_env_var(raw: Any) -> types.AuthMethodEnvVar:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodEnvVar)
-    result.type = "env_var" if data.get("type") == "env_var" else constant_at(data, "type", "env_var")
+    result.type = value if (value := data.get("type")) == "env_var" else constant_at(data, "type", "env_var")
     result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -171,7 +161,7 @@ def encode_auth_method_env_var(value: types.AuthMethodEnvVar) -> dict[str, Any]:
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -200,9 +190,8 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
-    result.type = (
-        "agent" if data.get("type") == "agent" else constant_at(data, "type", "agent") if "type" in data else "agent"
-    )
+    value = data.get("type", "agent")
+    result.type = value if value == "agent" else constant_at(data, "type", "agent")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
@@ -272,7 +261,7 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.text = value if (value := data.get("text")).__class__ is str else string_at(data, "text")
@@ -291,7 +280,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = value if (value := data.get("type")) == "image" else constant_at(data, "type", "image")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
@@ -313,7 +302,7 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = value if (value := data.get("type")) == "audio" else constant_at(data, "type", "audio")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
@@ -333,7 +322,8 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    value = data.get("type")
+    result.type = value if value == "resource_link" else constant_at(data, "type", "resource_link")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     value = data.get("description", UNSET)
@@ -367,7 +357,7 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = value if (value := data.get("type")) == "resource" else constant_at(data, "type", "resource")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.resource = at(data, "resource", decode_embedded_resource_resource)
@@ -507,9 +497,10 @@ def decode_initialize_request(raw: Any) -> types.InitializeRequest:
         else types.ClientCapabilities()
     )
     result.client_info = nullable_at(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     return result
@@ -526,9 +517,10 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     )
     result.agent_info = nullable_at(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
     result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else []
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     return result
@@ -576,7 +568,7 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.headers = array_at(data, "headers", decode_http_header)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
@@ -587,7 +579,7 @@ def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
-    result.type = "sse" if data.get("type") == "sse" else constant_at(data, "type", "sse")
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.headers = array_at(data, "headers", decode_http_header)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
@@ -668,14 +660,15 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     return result
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     return result
@@ -1106,107 +1099,57 @@ def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[st
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-# fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AgentCapabilities: decode_agent_capabilities, types.Annotations: decode_annotations,
-    types.AuthCapabilities: decode_auth_capabilities, types.AuthMethod: decode_auth_method,
-    types.AuthMethodAgent: decode_auth_method_agent, types.AuthMethodEnvVar: decode_auth_method_env_var,
-    types.AuthMethodTerminal: decode_auth_method_terminal, types.AuthenticateRequest: decode_authenticate_request,
-    types.BlobResourceContents: decode_blob_resource_contents,
-    types.CancelNotification: decode_cancel_notification, types.ClientCapabilities: decode_client_capabilities,
-    types.ContentBlock: decode_content_block, types.ContentBlockAudio: decode_content_block_audio,
-    types.ContentBlockImage: decode_content_block_image, types.ContentBlockResource: decode_content_block_resource,
-    types.ContentBlockResourceLink: decode_content_block_resource_link,
-    types.ContentBlockText: decode_content_block_text, types.CreateTerminalResponse: decode_create_terminal_response,
-    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.EnvVariable: decode_env_variable,
-    types.Error: decode_error, types.ErrorCode: integer,
-    types.FileSystemCapability: decode_file_system_capability,
-    types.GetAuthStateRequest: decode_get_auth_state_request,
-    types.HttpHeader: decode_http_header,
-    types.Implementation: decode_implementation, types.InitializeRequest: decode_initialize_request,
-    types.InitializeResponse: decode_initialize_response,
-    types.KillTerminalCommandResponse: decode_kill_terminal_command_response,
-    types.LoadSessionRequest: decode_load_session_request, types.LogoutRequest: decode_logout_request,
-    types.McpCapabilities: decode_mcp_capabilities, types.McpServer: decode_mcp_server,
-    types.McpServerHttp: decode_mcp_server_http, types.McpServerSse: decode_mcp_server_sse,
-    types.McpServerStdio: decode_mcp_server_stdio,
-    types.NewSessionRequest: decode_new_session_request,
-    types.PromptCapabilities: decode_prompt_capabilities, types.PromptRequest: decode_prompt_request,
-    types.ProtocolVersion: decode_protocol_version,
-    types.ReadTextFileResponse: decode_read_text_file_response,
-    types.ReleaseTerminalResponse: decode_release_terminal_response,
-    types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: decode_request_permission_response, types.Role: decode_role,
-    types.SessionCapabilities: decode_session_capabilities, types.SessionConfigOptionCategory: string,
-    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionModeRequest: decode_set_session_mode_request,
-    types.TerminalExitStatus: decode_terminal_exit_status,
-    types.TerminalOutputResponse: decode_terminal_output_response,
-    types.TextResourceContents: decode_text_resource_contents,
-    types.WaitForTerminalExitResponse: decode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: decode_write_text_file_response,
-}
-ENCODERS: Final = Encoders({
-    types.AgentCapabilities: encode_agent_capabilities, types.Annotations: encode_annotations,
-    types.AuthCapabilities: encode_auth_capabilities, types.AuthMethodAgent: encode_auth_method_agent,
-    types.AuthMethodEnvVar: encode_auth_method_env_var, types.AuthMethodState: encode_auth_method_state,
-    types.AuthMethodTerminal: encode_auth_method_terminal, types.AuthenticateResponse: encode_authenticate_response,
-    types.AvailableCommand: encode_available_command,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.ContentBlockAudio: encode_content_block_audio, types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockText: encode_content_block_text, types.CreateTerminalRequest: encode_create_terminal_request,
-    types.EnvVariable: encode_env_variable, types.Error: encode_error,
-    types.GetAuthStateResponse: encode_get_auth_state_response,
-    types.Implementation: encode_implementation, types.InitializeResponse: encode_initialize_response,
-    types.KillTerminalCommandRequest: encode_kill_terminal_command_request,
-    types.LoadSessionResponse: encode_load_session_response, types.LogoutResponse: encode_logout_response,
-    types.McpCapabilities: encode_mcp_capabilities,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PromptCapabilities: encode_prompt_capabilities, types.PromptResponse: encode_prompt_response,
-    types.ReadTextFileRequest: encode_read_text_file_request,
-    types.ReleaseTerminalRequest: encode_release_terminal_request,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option, types.SessionMode: encode_session_mode,
-    types.SessionModeState: encode_session_mode_state, types.SessionNotification: encode_session_notification,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
-    types.SessionUpdatePlan: encode_session_update_plan, types.SessionUpdateToolCall: encode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.SetSessionModeResponse: encode_set_session_mode_response,
-    types.TerminalOutputRequest: encode_terminal_output_request,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UnstructuredCommandInput: encode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: encode_write_text_file_request,
-})
-# fmt: on
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
 
 
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
     from .on_demand import codec as more
 
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+# fmt: off
+DECODERS: Final = Decoders({
+    str: string, int: integer, float: number, bool: boolean, Any: anything,
+    types.AuthMethod: decode_auth_method,
+    types.ContentBlock: decode_content_block,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.ErrorCode: integer,
+    types.McpServer: decode_mcp_server,
+    types.ProtocolVersion: decode_protocol_version,
+    types.RequestPermissionOutcome: decode_request_permission_outcome, types.Role: decode_role,
+    types.SessionConfigOptionCategory: string,
+})
+# fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -1221,9 +1164,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

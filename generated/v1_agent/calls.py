@@ -52,6 +52,8 @@ class Life:
     def __init__(self, on_end: Callable[[ConnectionClosed], None]) -> None:
         self.state = State.OPEN
         self.reason: ConnectionClosed | None = None
+        self.passed = 0
+        """The requests of the peer that somebody else is to answer."""
         self._on_end = on_end
         self._left = {State.OPEN: asyncio.Event(), State.DRAINING: asyncio.Event()}
 
@@ -68,7 +70,7 @@ class Life:
     def on(self, event: Event, reason: ConnectionClosed | None = None) -> None:
         """Change the state as an event says."""
         following = TRANSITIONS.get((self.state, event))
-        if following is None:
+        if following is None or (event == "finished" and self.passed):
             return
         was_open, self.state = self.is_open, following
         if was_open:
@@ -235,7 +237,7 @@ def _nothing_to_flush() -> None:
 class InFlight:
     """Tasks that handle messages of the peer, and may finish after the peer has closed the connection.
 
-    `has_begun` is false from the start of a request until its handler has begun, or will not.
+    `starting` has the requests whose handlers have not begun, but will.
     """
 
     def __init__(
@@ -250,7 +252,7 @@ class InFlight:
         self._messages: dict[asyncio.Task[None], Message] = {}
         self._requests: dict[object, asyncio.Task[None]] = {}  # by id
         self._cancelled: set[object] = set()  # ids among these
-        self.has_begun = True
+        self.starting: set[Message] = set()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -265,8 +267,10 @@ class InFlight:
         self._tasks.at_end(task, self._remove)
 
     def _remove(self, task: asyncio.Task[None]) -> None:
-        self.has_begun = True  # or never will
-        self._held.remove(self._messages.pop(task))
+        if (message := self._messages.pop(task, None)) is None:
+            return
+        self.starting.discard(message)  # if its task was cancelled before it began
+        self._held.remove(message)
         if not self._messages:
             self._life.on("finished")
 
@@ -296,7 +300,7 @@ class InFlight:
     def start(self, message: Message) -> None:
         """Start the handler of a request."""
         self._side.handshake.begins(message.method)
-        self.has_begun = False
+        self.starting.add(message)
         key = object() if message.id is None else message.id
         task = self._requests[key] = self._tasks.start(self._respond(key, message))
         self.add(task, message)
@@ -310,10 +314,10 @@ class InFlight:
             self._requests[number].cancel()
 
     async def _respond(self, key: object, message: Message) -> None:
-        self.has_begun = True
-        start, succeeded = perf_counter(), False
+        self.starting.discard(message)
+        task, start, succeeded = self._requests[key], perf_counter(), False
         try:
-            rest, succeeded = await self._answer(message)
+            rest, succeeded = await self._answer(task, message)
         finally:
             self._side.handshake.ends(message.method, succeeded=succeeded)
             del self._requests[key]
@@ -326,13 +330,16 @@ class InFlight:
         message.value = None  # frees memory while the peer reads
         if rest is not None:
             await rest
+        self._remove(task)  # before its end is known: the next request may be refused for it
         if not self._requests:
             self._output.flush()  # nothing more is about to be written in this turn of the event loop
 
-    async def _answer(self, message: Message) -> tuple[Awaitable[None] | None, bool]:
+    async def _answer(self, task: asyncio.Task[None], message: Message) -> tuple[Awaitable[None] | None, bool]:
         """Call the handler, and send what it returns; true for a result. The peer does not learn how it failed."""
-        task, method = asyncio.current_task(), message.method
+        method, life = message.method, self._life
         try:
+            if life.reason is not None and life.is_closing:  # a request that arrived with this one has stopped it
+                raise life.reason.again()
             self._side.choose(message)
             return await self._result(message), True
         except RequestError as error:
@@ -341,15 +348,15 @@ class InFlight:
             self._side.log_refused(method)
             return self._error(message, error), False
         except asyncio.CancelledError:
-            if self._life.is_closing:
+            if life.is_closing:
                 raise
             return self._error(message, ERROR_CLASSES.get(-32800, InternalError)()), False
         except PROGRAM_ENDS:
             raise
         except BaseException as error:
-            if not is_running(task) or (isinstance(error, ConnectionClosed) and self._life.is_closing):
+            if not is_running(task) or (isinstance(error, ConnectionClosed) and life.is_closing):
                 raise
-            log_handler_failure(excerpt(method), error, is_closed=self._life.reason is not None)
+            log_handler_failure(excerpt(method), error, is_closed=life.reason is not None)
             return self._error(message, self._error_for(method, error)), False
 
     async def _result(self, message: Message) -> Awaitable[None] | None:
@@ -359,7 +366,7 @@ class InFlight:
         try:
             result = await dispatch_request(side.handler, message.method, message.value, on_drop=self._options.on_drop)
             side.check_version(message.method, result)
-            rest = self._output.send(Message("result", result, method=message.method, id=message.id))
+            rest = self._output.send(Message("result", result, message.method, message.id))
             capabilities.sent(message.method, "result", result)
             succeeded = True
         finally:
@@ -374,7 +381,7 @@ class InFlight:
                 from .on_demand.sent import unsendable_error
 
                 raise unsendable_error(message, self._side.handler, error)
-            return self._output.send(Message("error", raw, method=message.method, id=message.id))
+            return self._output.send(Message("error", raw, message.method, message.id))
         except ConnectionClosed:
             raise
         except Exception:

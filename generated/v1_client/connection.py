@@ -5,7 +5,8 @@
 The read loop takes one message after the other:
 
 * A notification is handled to its end before the next message is dispatched.
-* A request starts a task. Its handler has begun when the next message, which may cancel it, is dispatched.
+* A request starts a task. Its handler has begun before that of a later request, and when a later message of another
+  kind, which may cancel it, is dispatched.
 * A response resolves a pending request. The task that waited for it continues first.
 
 One task at a time runs the loop, and calls the handlers of notifications. While such a handler waits for the response
@@ -23,7 +24,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ._decode import excerpt
 from .calls import InFlight, Life, Output, State, Tasks, is_running
@@ -62,6 +63,8 @@ class Connection:
     These handlers share one context: a `ContextVar` that one of them sets stays set.
     """
 
+    OUTPUT: ClassVar[type[Output]] = Output
+
     def __init__(self, transport: Transport | ByteTransport, options: ConnectionOptions | None = None) -> None:
         self.options = options or ConnectionOptions()
         self._transport = carrying_messages(transport, self.options)
@@ -79,7 +82,7 @@ class Connection:
         self._life = Life(self._reject_pending)
         self._side = LocalSide(is_checked=self.options.check_capabilities)
         self._tasks = Tasks(self.options.cleanup_seconds)
-        self._output = Output(self._transport, self.options, self._life, self._side)
+        self._output = self.OUTPUT(self._transport, self.options, self._life, self._side)
         budget: Budget = getattr(self._transport, "budget", None) or Budget()
         self._in_flight = InFlight(
             self.options, life=self._life, side=self._side, output=self._output, tasks=self._tasks, budget=budget
@@ -188,7 +191,7 @@ class Connection:
         future = self._pending[number] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            if (rest := self._output.send(Message("request", params, method=method, id=number))) is not None:
+            if (rest := self._output.send(Message("request", params, method, number))) is not None:
                 await rest
             result = await future
         except asyncio.CancelledError:
@@ -206,7 +209,7 @@ class Connection:
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
         self._side.capabilities.check_notification(method)
-        if (rest := self._output.send(Message("notification", params, method=method))) is not None:
+        if (rest := self._output.send(Message("notification", params, method))) is not None:
             await rest
 
     @property
@@ -220,7 +223,7 @@ class Connection:
 
     def _cancel_at_peer(self, number: int) -> None:
         if (how := self._side.cancellation) is not None:
-            self._tasks.start(self._send(Message("notification", {how.key: number}, method=how.method)))
+            self._tasks.start(self._send(Message("notification", {how.key: number}, how.method)))
 
     async def _send(self, message: Message) -> None:
         if (rest := self._output.send(message)) is not None:
@@ -246,11 +249,12 @@ class Connection:
         me, life = asyncio.current_task(), self._life
         try:
             while self._reader is me and life.state is State.OPEN:
-                if self._must_yield or not self._in_flight.has_begun:
-                    await asyncio.sleep(0)
-                    continue
                 message = self._received.pop() if self._received else self._ready() or await self._read()
-                if isinstance(message, Message) and message.kind == "notification":
+                if message is not None and self._has_to_wait(message):
+                    self._received.append(message)
+                    message = None
+                    await asyncio.sleep(0)
+                elif isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
                 elif message is not None and (rest := self._dispatch(message)) is not None:
                     message = None  # the peer may read slowly
@@ -309,7 +313,7 @@ class Connection:
 
     def _dispatch_now(self, message: Message | Unreadable) -> bool:
         """Dispatch a message outside of the read loop, if nothing comes before it and nothing has to wait for it."""
-        if self._must_yield or not self._in_flight.has_begun or isinstance(message, Unreadable):
+        if isinstance(message, Unreadable) or self._has_to_wait(message):
             return False
         if message.kind == "notification" or (message.kind == "request" and self._refusal(message) is not None):
             return False
@@ -319,6 +323,17 @@ class Connection:
         else:
             self._dispatch(message)
         return True
+
+    def _has_to_wait(self, message: Message | Unreadable) -> bool:
+        """True if other tasks have to run first. Requests start together, for their handlers begin in order.
+
+        A request waits only if those before it may decide whether it is refused: the handshake, or what ends at once.
+        """
+        if self._must_yield or not self._in_flight.starting:
+            return self._must_yield
+        if isinstance(message, Unreadable) or message.kind != "request":
+            return True
+        return self._side.handshake.step is not Step.DONE or self._refusal(message) is not None
 
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
@@ -344,11 +359,14 @@ class Connection:
 
     def _start_or_refuse(self, message: Message) -> Awaitable[None] | None:
         if (error := self._refusal(message)) is not None:
-            is_taken = message.id in self._in_flight  # the peer would take the refusal for the other response
-            return self._refuse(error, None if is_taken else message.id)
+            return self._refuse(error, None if self._is_taken(message) else message.id)
         self._unaddressed = 0
         self._in_flight.start(message)
         return None
+
+    def _is_taken(self, message: Message) -> bool:
+        """True if the peer would take the refusal of a request for the response to another one."""
+        return message.id in self._in_flight
 
     def _refusal(self, message: Message) -> RequestError | None:
         if message.id is None and not self._side.null_ids:

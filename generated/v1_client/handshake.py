@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from copy import deepcopy
 from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -103,7 +103,7 @@ class LocalSide:
         self.handler = handler
         self.capabilities = Capabilities(handler, is_checked=self._is_checked)
         self.cancellation = handler.PROTOCOL.cancellation
-        _warn_of_misnamed(type(handler))
+        warn_of_misnamed(type(handler))
 
     def start(self, handler: Handler) -> None:
         """Begin with a handler. The request that negotiates the version comes first, if this side checks that."""
@@ -168,14 +168,18 @@ class LocalSide:
 _COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
 
 
-def _warn_of_misnamed(kind: type[Handler]) -> None:
+def warn_of_misnamed(kind: type[Handler]) -> None:
     """Log the public coroutine methods of `kind` that no message reaches, but probably should."""
+    warn_of_others(kind, {each.handler for each in kind.METHODS.values()}, Handler)
+
+
+def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None:
+    """Log the public coroutine methods of `kind` that are neither `handlers` nor of `root`, but probably should be."""
     own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
-    handlers = {each.handler for each in kind.METHODS.values()}
     suspects = [
         name
         for name, value in own.items()
-        if name not in handlers and not name.startswith("_") and not hasattr(Handler, name) and _takes_params(value)
+        if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
     ]
     if suspects:
         from .on_demand.misnamed import meant_handlers

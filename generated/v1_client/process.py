@@ -49,8 +49,12 @@ async def start_process(
     stderr: Literal["inherit", "log", "discard"],
     terminate_seconds: float,
     options: ConnectionOptions,
+    what: str = "agent",
 ) -> ProcessTransport:
-    """Start a process in a group of its own; raises `OSError`. `spawn_agent` explains the parameters."""
+    """Start a process in a group of its own; raises `OSError`. `spawn_agent` explains the parameters.
+
+    `what` it is stands in messages about it.
+    """
     loop = asyncio.get_running_loop()
     control, process = await loop.subprocess_exec(
         lambda: _Process(limit=_CHUNK, loop=loop),
@@ -62,7 +66,9 @@ async def start_process(
         cwd=cwd,
         start_new_session=True,  # Ctrl-C reaches only this process, which then ends the agent
     )
-    return ProcessTransport(control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options)
+    return ProcessTransport(
+        control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options, what=what
+    )
 
 
 class _Process(asyncio.subprocess.SubprocessStreamProtocol):
@@ -102,8 +108,10 @@ class ProcessTransport:
         stderr: Literal["inherit", "log", "discard"],
         terminate_seconds: float,
         options: ConnectionOptions,
+        what: str = "agent",
     ) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self._what = what
         self._control = control
         self._exited = process.exited
         self._stdin, self._stdout = process.stdin, process.stdout
@@ -190,7 +198,7 @@ class ProcessTransport:
         self._printed_count += 1
         level = logging.WARNING if self._printed_count <= _KEPT_LINES else logging.DEBUG
         if logger.isEnabledFor(level):
-            logger.log(level, "the agent printed on stdout: %s", one_line(text))
+            logger.log(level, "the %s printed on stdout: %s", self._what, one_line(text))
 
     async def write(self, message: bytes) -> None:
         """Send a message. Raises `ConnectionClosed` with all that is known about the end of the process."""
@@ -255,7 +263,7 @@ class ProcessTransport:
             how += "" if is_over else ", and has left processes behind"
         stdout, stderr = tuple(self._printed), tuple(self._last_lines)
         said = "\n".join(_quoted(name, lines) for name, lines in (("stdout", stdout), ("stderr", stderr)) if lines)
-        message = f"the agent {how}; {said}" if said else f"the agent {how}"
+        message = f"the {self._what} {how}; {said}" if said else f"the {self._what} {how}"
         return ConnectionClosed(message, exit_code=code, stderr=stderr, stdout=stdout)
 
     async def _read_rest(self) -> None:

@@ -15,7 +15,7 @@ import httpx2
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
 from .errors import InternalError, InvalidParamsError, RequestError
-from .message import Message, Unreadable, Wire
+from .message import Message, Unreadable, wire_for
 from .options import Budget, ConnectionOptions, logger, one_line
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
@@ -74,7 +74,7 @@ class HttpClientTransport:
         self._url = httpx2.URL(url)  # is parsed once
         self._max_bytes = options.max_message_bytes
         self.silence_seconds = silence_seconds
-        self._wire = Wire(options)
+        self._wire = wire_for(options)
         self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes, Budget())
         self.ready, self.attach = self._arrived.take, self._arrived.attach
         self._lock = asyncio.Lock()

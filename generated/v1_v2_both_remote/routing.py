@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from ._base import Gate
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import is_open
-from .message import Message, MessageTooLarge, Unreadable, Wire, is_id
+from .message import Message, MessageTooLarge, Unreadable, is_id, wire_for
 from .methods import PROTOCOLS
 from .options import Budget, ConnectionOptions
 from .sessions import SESSION_RULES
@@ -222,7 +222,7 @@ class ServerTransport:
     def __init__(
         self, options: ConnectionOptions, max_sessions: int, budget: Budget, make_stream: Callable[[], Stream | None]
     ) -> None:
-        self.wire = Wire(options)
+        self.wire = wire_for(options)
         self.budget = budget
         self.inbox = Inbox(options.max_requests, options.max_in_flight_bytes, budget)
         self.ready = self.inbox.take

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from .message import MAX_START, Message, MessageTooLarge, Unreadable, Wire, too_large
+from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
 
 _CHUNK: Final = 2**16
@@ -70,7 +70,7 @@ class LineTransport:
 
     def __init__(self, lines: ByteTransport, options: ConnectionOptions) -> None:
         self._lines = lines
-        self._wire = Wire(options)
+        self._wire = wire_for(options)
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
         self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
         self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
@@ -131,8 +131,10 @@ class LineBuffer:
         if lines and self._size:
             self._add(lines.pop(0))
             self.end()
-        self._lines.extend(line if len(line) <= self._limit else self._skipped(line) for line in lines)
-        self._add(rest)
+        for line in lines:
+            self._lines.append(line if len(line) <= self._limit else self._skipped(line))
+        if rest:
+            self._add(rest)
 
     def end(self) -> None:
         """End the line, as at the end of the stream."""
@@ -167,20 +169,18 @@ class LineWriter:
     """Sends lines: the first one in a turn of the event loop at once, later ones at the end of the turn.
 
     So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that
-    messages of the peer are read while a handler sends. `put` sends bytes, and returns true if too many are not sent
-    yet; `has_gone` is true after the end, and `room` waits until fewer are left, or raises `OSError`.
+    messages of the peer are read while a handler sends. `put` sends bytes, unless the peer has gone, and returns true
+    if it has, or if too many are not sent yet; `room` waits until fewer are left, or raises `OSError`.
     """
 
     def __init__(
         self,
         put: Callable[[bytes], bool],
-        has_gone: Callable[[], bool],
         room: Callable[[], Awaitable[None]],
         *,
         limit: int,
     ) -> None:
         self._put_now = put
-        self._has_gone = has_gone
         self._room = room
         self._most_buffered = limit // 8
         self._buffered: list[bytes] | None = None  # lines of this turn of the event loop; None before the first one
@@ -196,7 +196,7 @@ class LineWriter:
         if self._waiting:
             return self._when_possible(message)
         self._put(message + b"\n")
-        if self._is_full or self._has_gone():
+        if self._is_full:
             return self._when_possible(None)
         return asyncio.sleep(0) if self._burst >= _MAX_BURST else None
 
@@ -233,7 +233,7 @@ class LineWriter:
 
     def flush(self) -> None:
         """Send the lines that were buffered in this turn."""
-        if self._buffered and not self._has_gone():
+        if self._buffered:
             buffered, self._buffered = self._buffered, []
             self._buffered_bytes = 0
             self._is_full = self._put_now(b"".join(buffered))
@@ -261,7 +261,7 @@ class StreamTransport:
         self._lines = LineBuffer(max_message_bytes)
         self._at_end = False
         self._limit = max_write_buffer_bytes
-        self._out = LineWriter(self._put, writer.is_closing, self._room, limit=max_write_buffer_bytes)
+        self._out = LineWriter(self._put, self._room, limit=max_write_buffer_bytes)
         self.flush = self._out.flush
         if type(self).write is StreamTransport.write:  # else what a subclass has in its place is called
             self.send = self._out.send
@@ -286,9 +286,11 @@ class StreamTransport:
             await rest
 
     def _put(self, lines: bytes) -> bool:
-        self._writer.write(lines)
+        if not self._writer.is_closing():
+            self._writer.write(lines)
         if self._writer.is_closing():  # `send` may have returned already: the next `read` raises it
             self._reader.set_exception(ConnectionResetError("the peer has gone"))
+            return True
         try:
             return self._writer.transport.get_write_buffer_size() > self._limit
         except AttributeError:  # TLS on Python 3.10, after the peer has gone

@@ -13,7 +13,8 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
+from re import findall
 from typing import Any, Final, TypeVar, overload
 
 from . import types
@@ -43,17 +44,6 @@ from ._decode import (
 
 T = TypeVar("T")
 Bare = TypeVar("Bare", bound=types.WithMeta)
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def integer_1_to_65535(value: Any) -> int:
@@ -169,7 +159,7 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
     result.tool_call = at(data, "toolCall", decode_tool_call_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -183,7 +173,7 @@ def encode_request_permission_subject_tool_call(value: types.RequestPermissionSu
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
     result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
     result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
     value = data.get("toolCallId", UNSET)
@@ -277,7 +267,7 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -291,7 +281,7 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
     result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
     result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -308,7 +298,7 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -346,7 +336,7 @@ decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.text = value if (value := data.get("text")).__class__ is str else string_at(data, "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -363,7 +353,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = value if (value := data.get("type")) == "image" else constant_at(data, "type", "image")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
     value = data.get("uri", UNSET)
@@ -385,7 +375,7 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = value if (value := data.get("type")) == "audio" else constant_at(data, "type", "audio")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
@@ -403,7 +393,8 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    value = data.get("type")
+    result.type = value if value == "resource_link" else constant_at(data, "type", "resource_link")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.uri = value if (value := data.get("uri")).__class__ is str else string_at(data, "uri")
     value = data.get("title", UNSET)
@@ -442,7 +433,7 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = value if (value := data.get("type")) == "resource" else constant_at(data, "type", "resource")
     result.resource = at(data, "resource", decode_embedded_resource_resource)
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -580,7 +571,7 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "add" if data.get("operation") == "add" else constant_at(data, "operation", "add")
+    result.operation = value if (value := data.get("operation")) == "add" else constant_at(data, "operation", "add")
     return result
 
 
@@ -602,7 +593,8 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "delete" if data.get("operation") == "delete" else constant_at(data, "operation", "delete")
+    value = data.get("operation")
+    result.operation = value if value == "delete" else constant_at(data, "operation", "delete")
     return result
 
 
@@ -624,7 +616,8 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "modify" if data.get("operation") == "modify" else constant_at(data, "operation", "modify")
+    value = data.get("operation")
+    result.operation = value if value == "modify" else constant_at(data, "operation", "modify")
     return result
 
 
@@ -647,7 +640,7 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "move" if data.get("operation") == "move" else constant_at(data, "operation", "move")
+    result.operation = value if (value := data.get("operation")) == "move" else constant_at(data, "operation", "move")
     return result
 
 
@@ -670,7 +663,7 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "copy" if data.get("operation") == "copy" else constant_at(data, "operation", "copy")
+    result.operation = value if (value := data.get("operation")) == "copy" else constant_at(data, "operation", "copy")
     return result
 
 
@@ -792,7 +785,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -815,7 +808,7 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -853,10 +846,9 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -880,10 +872,9 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -1018,7 +1009,7 @@ decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = open_choic
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -1075,7 +1066,7 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
+    result.type = value if (value := data.get("type")) == "number" else constant_at(data, "type", "number")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -1105,7 +1096,7 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
+    result.type = value if (value := data.get("type")) == "integer" else constant_at(data, "type", "integer")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -1138,7 +1129,7 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -1163,7 +1154,7 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
+    result.type = value if (value := data.get("type")) == "array" else constant_at(data, "type", "array")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -1248,7 +1239,7 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     result.enum = at(data, "enum", lambda value: long_array(value, string, 1))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1300,9 +1291,10 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.info = at(data, "info", decode_implementation)
@@ -1462,7 +1454,7 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -1487,7 +1479,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
-    result.type = "agent" if data.get("type") == "agent" else constant_at(data, "type", "agent")
+    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
     result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -1573,10 +1565,9 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is str else string_at(data, "currentValue")
-    )
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
 
@@ -1606,10 +1597,9 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is bool else at(data, "currentValue", boolean)
-    )
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
     return result
 
 
@@ -1715,11 +1705,10 @@ decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] =
 def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1739,9 +1728,8 @@ def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
     result = new(types.AvailableCommandOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
     return result
 
@@ -1761,7 +1749,7 @@ decode_available_command: Reader[types.AvailableCommand] = by_tag(
 def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandInputText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1905,10 +1893,9 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnsupportedProtocolVersionErrorData)
+    value = data.get("requested")
     result.requested = (
-        value
-        if (value := data.get("requested")).__class__ is int and 0 <= value <= 65535
-        else at(data, "requested", decode_protocol_version)
+        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
     )
     result.supported = array_at(data, "supported", decode_protocol_version)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1969,10 +1956,9 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
+        value if value == "user_message_chunk" else constant_at(data, "sessionUpdate", "user_message_chunk")
     )
     return result
 
@@ -1989,11 +1975,8 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessage)
-    result.session_update = (
-        "user_message"
-        if data.get("sessionUpdate") == "user_message"
-        else constant_at(data, "sessionUpdate", "user_message")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "user_message" else constant_at(data, "sessionUpdate", "user_message")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2013,10 +1996,9 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
+        value if value == "agent_message_chunk" else constant_at(data, "sessionUpdate", "agent_message_chunk")
     )
     return result
 
@@ -2033,11 +2015,8 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessage)
-    result.session_update = (
-        "agent_message"
-        if data.get("sessionUpdate") == "agent_message"
-        else constant_at(data, "sessionUpdate", "agent_message")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "agent_message" else constant_at(data, "sessionUpdate", "agent_message")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2057,10 +2036,9 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
+        value if value == "agent_thought_chunk" else constant_at(data, "sessionUpdate", "agent_thought_chunk")
     )
     return result
 
@@ -2077,11 +2055,8 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThought)
-    result.session_update = (
-        "agent_thought"
-        if data.get("sessionUpdate") == "agent_thought"
-        else constant_at(data, "sessionUpdate", "agent_thought")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "agent_thought" else constant_at(data, "sessionUpdate", "agent_thought")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2098,12 +2073,9 @@ def encode_session_update_agent_thought(value: types.SessionUpdateAgentThought) 
 def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateStateUpdateRunning:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRunning)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "running" if data.get("state") == "running" else constant_at(data, "state", "running")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "running" else constant_at(data, "state", "running")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2121,17 +2093,13 @@ def encode_session_update_state_update_running(value: types.SessionUpdateStateUp
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleEndTurn)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "end_turn" if data.get("stopReason") == "end_turn" else constant_at(data, "stopReason", "end_turn")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "end_turn" else constant_at(data, "stopReason", "end_turn")
     return result
 
 
@@ -2153,17 +2121,13 @@ def encode_session_update_state_update_idle_end_turn(
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTokens)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_tokens" if data.get("stopReason") == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
     return result
 
 
@@ -2187,19 +2151,13 @@ def decode_session_update_state_update_idle_max_turn_requests(
 ) -> types.SessionUpdateStateUpdateIdleMaxTurnRequests:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTurnRequests)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_turn_requests"
-        if data.get("stopReason") == "max_turn_requests"
-        else constant_at(data, "stopReason", "max_turn_requests")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "max_turn_requests" else constant_at(data, "stopReason", "max_turn_requests")
     return result
 
 
@@ -2221,17 +2179,13 @@ def encode_session_update_state_update_idle_max_turn_requests(
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleRefusal)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "refusal" if data.get("stopReason") == "refusal" else constant_at(data, "stopReason", "refusal")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "refusal" else constant_at(data, "stopReason", "refusal")
     return result
 
 
@@ -2251,17 +2205,13 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleCancelled)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "cancelled" if data.get("stopReason") == "cancelled" else constant_at(data, "stopReason", "cancelled")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "cancelled" else constant_at(data, "stopReason", "cancelled")
     return result
 
 
@@ -2283,15 +2233,13 @@ def encode_session_update_state_update_idle_cancelled(
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleError)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = "error" if data.get("stopReason") == "error" else constant_at(data, "stopReason", "error")
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "error" else constant_at(data, "stopReason", "error")
     result.error = lenient(data, "error", decode_error) if "error" in data else UNSET
     return result
 
@@ -2318,12 +2266,9 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
     if data.get("stopReason") in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateIdleOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
@@ -2352,12 +2297,9 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleNone)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = lenient_or(data, "stopReason", null, UNSET) if "stopReason" in data else UNSET
@@ -2394,14 +2336,10 @@ decode_session_update_state_update_idle: Reader[types.SessionUpdateStateUpdateId
 def decode_session_update_state_update_requires_action(raw: Any) -> types.SessionUpdateStateUpdateRequiresAction:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRequiresAction)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = (
-        "requires_action" if data.get("state") == "requires_action" else constant_at(data, "state", "requires_action")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    value = data.get("state")
+    result.state = value if value == "requires_action" else constant_at(data, "state", "requires_action")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2423,11 +2361,8 @@ def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateSta
     if data.get("state") in ("running", "idle", "requires_action"):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
     result.state = value if (value := data.get("state")).__class__ is str else string_at(data, "state")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}}
     return result
@@ -2450,10 +2385,9 @@ decode_session_update_state_update: Reader[types.SessionUpdateStateUpdate] = by_
 def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpdateToolCallContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallContentChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_content_chunk"
-        if data.get("sessionUpdate") == "tool_call_content_chunk"
-        else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
+        value if value == "tool_call_content_chunk" else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
     )
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.content = tagged_at(data, "content", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content)
@@ -2490,10 +2424,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
         lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
+        value if value == "tool_call_update" else constant_at(data, "sessionUpdate", "tool_call_update")
     )
     return result
 
@@ -2526,10 +2459,9 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTerminalUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "terminal_update"
-        if data.get("sessionUpdate") == "terminal_update"
-        else constant_at(data, "sessionUpdate", "terminal_update")
+        value if value == "terminal_update" else constant_at(data, "sessionUpdate", "terminal_update")
     )
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     value = data.get("command", UNSET)
@@ -2566,10 +2498,9 @@ def encode_session_update_terminal_update(value: types.SessionUpdateTerminalUpda
 def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdateTerminalOutputChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalOutputChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "terminal_output_chunk"
-        if data.get("sessionUpdate") == "terminal_output_chunk"
-        else constant_at(data, "sessionUpdate", "terminal_output_chunk")
+        value if value == "terminal_output_chunk" else constant_at(data, "sessionUpdate", "terminal_output_chunk")
     )
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
@@ -2585,11 +2516,8 @@ def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTermin
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlanUpdate)
-    result.session_update = (
-        "plan_update"
-        if data.get("sessionUpdate") == "plan_update"
-        else constant_at(data, "sessionUpdate", "plan_update")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "plan_update" else constant_at(data, "sessionUpdate", "plan_update")
     result.plan = tagged_at(data, "plan", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2603,9 +2531,10 @@ def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> d
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
+        value
+        if value == "available_commands_update"
         else constant_at(data, "sessionUpdate", "available_commands_update")
     )
     result.available_commands = at(
@@ -2628,10 +2557,9 @@ def encode_session_update_available_commands_update(
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
+        value if value == "config_option_update" else constant_at(data, "sessionUpdate", "config_option_update")
     )
     result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2649,10 +2577,9 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
+        value if value == "session_info_update" else constant_at(data, "sessionUpdate", "session_info_update")
     )
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
@@ -2674,17 +2601,12 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
-    result.used = (
-        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
-    )
-    result.size = (
-        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "usage_update" else constant_at(data, "sessionUpdate", "usage_update")
+    value = data.get("used")
+    result.used = value if value.__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    value = data.get("size")
+    result.size = value if value.__class__ is int and value >= 0 else at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2700,9 +2622,8 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "notice" else constant_at(data, "sessionUpdate", "notice")
     result.severity = value if (value := data.get("severity")).__class__ is str else string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
     value = data.get("description", UNSET)
@@ -2721,14 +2642,12 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
+        value if value == "compaction_update" else constant_at(data, "sessionUpdate", "compaction_update")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.status = value if (value := data.get("status")).__class__ is str else string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
     value = data.get("error", UNSET)
@@ -2753,14 +2672,12 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
+        value if value == "compaction_summary_chunk" else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2800,9 +2717,8 @@ def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
     ):
         raise unfit("SessionUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateOther)
-    result.session_update = (
-        value if (value := data.get("sessionUpdate")).__class__ is str else string_at(data, "sessionUpdate")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value.__class__ is str else string_at(data, "sessionUpdate")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate"}}
     return result
 
@@ -2840,7 +2756,7 @@ decode_session_update: Reader[types.SessionUpdate] = by_tag(
 def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2854,7 +2770,7 @@ def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2924,16 +2840,10 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalSize)
-    result.cols = (
-        value
-        if (value := data.get("cols")).__class__ is int and 1 <= value <= 65535
-        else at(data, "cols", integer_1_to_65535)
-    )
-    result.rows = (
-        value
-        if (value := data.get("rows")).__class__ is int and 1 <= value <= 65535
-        else at(data, "rows", integer_1_to_65535)
-    )
+    value = data.get("cols")
+    result.cols = value if value.__class__ is int and 1 <= value <= 65535 else at(data, "cols", integer_1_to_65535)
+    value = data.get("rows")
+    result.rows = value if value.__class__ is int and 1 <= value <= 65535 else at(data, "rows", integer_1_to_65535)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2961,7 +2871,7 @@ def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str,
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanUpdateContentItems)
-    result.type = "items" if data.get("type") == "items" else constant_at(data, "type", "items")
+    result.type = value if (value := data.get("type")) == "items" else constant_at(data, "type", "items")
     result.plan_id = value if (value := data.get("planId")).__class__ is str else string_at(data, "planId")
     result.entries = at(data, "entries", lambda value: valid_items(value, decode_plan_entry))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3032,9 +2942,8 @@ def encode_cost(value: types.Cost) -> dict[str, Any]:
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -3047,9 +2956,10 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.info = at(data, "info", decode_implementation)
@@ -3159,7 +3069,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
@@ -3177,7 +3087,7 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
-    result.type = "stdio" if data.get("type") == "stdio" else constant_at(data, "type", "stdio")
+    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
@@ -3295,7 +3205,7 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReplayFromStart)
-    result.type = "start" if data.get("type") == "start" else constant_at(data, "type", "start")
+    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -3372,7 +3282,7 @@ def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionCon
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "id" if data.get("type") == "id" else constant_at(data, "type", "id")
+    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
     result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
     return result
 
@@ -3393,7 +3303,7 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
     return result
 
@@ -3484,7 +3394,8 @@ def encode_request_permission_response(value: types.RequestPermissionResponse) -
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -3497,7 +3408,7 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3535,7 +3446,7 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -3555,7 +3466,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
     return result
 
 
@@ -3568,7 +3479,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
@@ -3703,328 +3614,79 @@ def encode_auth_account(value: types.AuthAccount) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-# fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AgentAuthCapabilities: decode_agent_auth_capabilities, types.AgentCapabilities: decode_agent_capabilities,
-    types.Annotations: decode_annotations, types.AuthAccount: decode_auth_account, types.AuthMethod: decode_auth_method,
-    types.AuthMethodAgent: decode_auth_method_agent, types.AuthMethodOther: decode_auth_method_other,
-    types.AuthMethodTerminal: decode_auth_method_terminal, types.AuthState: string,
-    types.AuthStatusCapabilities: decode_auth_status_capabilities, types.AuthStatusRequest: decode_auth_status_request,
-    types.AuthStatusResponse: decode_auth_status_response,
-    types.AuthStatusUpdateNotification: decode_auth_status_update_notification,
-    types.AvailableCommand: decode_available_command, types.AvailableCommandCommand: decode_available_command_command,
-    types.AvailableCommandInput: decode_available_command_input,
-    types.AvailableCommandInputOther: decode_available_command_input_other,
-    types.AvailableCommandInputText: decode_available_command_input_text,
-    types.AvailableCommandOther: decode_available_command_other,
-    types.BackgroundWork: decode_background_work, types.BackgroundWorkOther: decode_background_work_other,
-    types.BackgroundWorkTerminal: decode_background_work_terminal,
-    types.BackgroundWorkToolCall: decode_background_work_tool_call,
-    types.BlobResourceContents: decode_blob_resource_contents,
-    types.CancelRequestNotification: decode_cancel_request_notification,
-    types.CancelSessionNotification: decode_cancel_session_notification,
-    types.CancelTerminalRequest: decode_cancel_terminal_request,
-    types.CancelTerminalResponse: decode_cancel_terminal_response,
-    types.CancelToolCallRequest: decode_cancel_tool_call_request,
-    types.CancelToolCallResponse: decode_cancel_tool_call_response,
-    types.ClientAuthCapabilities: decode_client_auth_capabilities, types.ClientCapabilities: decode_client_capabilities,
-    types.CloseSessionRequest: decode_close_session_request, types.CloseSessionResponse: decode_close_session_response,
-    types.CompactionStatus: string, types.CompleteElicitationNotification: decode_complete_elicitation_notification,
-    types.ContentBlock: decode_content_block, types.ContentBlockAudio: decode_content_block_audio,
-    types.ContentBlockImage: decode_content_block_image, types.ContentBlockOther: decode_content_block_other,
-    types.ContentBlockResource: decode_content_block_resource,
-    types.ContentBlockResourceLink: decode_content_block_resource_link,
-    types.ContentBlockText: decode_content_block_text, types.Cost: decode_cost,
-    types.CreateElicitationRequest: decode_create_elicitation_request,
-    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-    types.CreateElicitationRequestFormRequest: decode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: decode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-    types.CreateElicitationRequestOtherRequest: decode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: decode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-    types.CreateElicitationRequestUrlRequest: decode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: decode_create_elicitation_request_url_session,
-    types.CreateElicitationResponse: decode_create_elicitation_response,
-    types.CreateElicitationResponseAccept: decode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: decode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: decode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: decode_create_elicitation_response_other,
-    types.DeleteSessionRequest: decode_delete_session_request,
-    types.DeleteSessionResponse: decode_delete_session_response, types.DiffChange: decode_diff_change,
-    types.DiffChangeAdd: decode_diff_change_add, types.DiffChangeCopy: decode_diff_change_copy,
-    types.DiffChangeDelete: decode_diff_change_delete, types.DiffChangeModify: decode_diff_change_modify,
-    types.DiffChangeMove: decode_diff_change_move, types.DiffChangeOther: decode_diff_change_other,
-    types.DiffFileType: string, types.DiffPatch: decode_diff_patch, types.DiffPatchFormat: string,
-    types.ElicitationCapabilities: decode_elicitation_capabilities,
-    types.ElicitationContentValue: decode_elicitation_content_value,
-    types.ElicitationFormCapabilities: decode_elicitation_form_capabilities,
-    types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.ElicitationPropertySchemaArray: decode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: decode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: decode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: decode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: decode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: decode_elicitation_property_schema_string,
-    types.ElicitationSchema: decode_elicitation_schema, types.ElicitationSchemaType: decode_elicitation_schema_type,
-    types.ElicitationUrlCapabilities: decode_elicitation_url_capabilities,
-    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.EnumOption: decode_enum_option,
-    types.EnvVariable: decode_env_variable, types.Error: decode_error, types.ErrorCode: integer,
-    types.ErrorData: decode_error_data,
-    types.HttpHeader: decode_http_header,
-    types.Icon: decode_icon, types.IconTheme: string, types.Implementation: decode_implementation,
-    types.InitializeRequest: decode_initialize_request, types.InitializeResponse: decode_initialize_response,
-    types.ListSessionsRequest: decode_list_sessions_request, types.ListSessionsResponse: decode_list_sessions_response,
-    types.LoginAuthRequest: decode_login_auth_request, types.LoginAuthResponse: decode_login_auth_response,
-    types.LogoutAuthRequest: decode_logout_auth_request, types.LogoutAuthResponse: decode_logout_auth_response,
-    types.McpCapabilities: decode_mcp_capabilities, types.McpHttpCapabilities: decode_mcp_http_capabilities,
-    types.McpServer: decode_mcp_server, types.McpServerHttp: decode_mcp_server_http,
-    types.McpServerOther: decode_mcp_server_other, types.McpServerStdio: decode_mcp_server_stdio,
-    types.McpStdioCapabilities: decode_mcp_stdio_capabilities, types.MultiSelectItems: decode_multi_select_items,
-    types.MultiSelectItemsOther: decode_multi_select_items_other,
-    types.MultiSelectItemsString: decode_multi_select_items_string,
-    types.NewSessionRequest: decode_new_session_request, types.NewSessionResponse: decode_new_session_response,
-    types.NoticeSeverity: string,
-    types.PermissionOption: decode_permission_option, types.PermissionOptionKind: string,
-    types.PlanEntry: decode_plan_entry, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
-    types.PlanUpdateContent: decode_plan_update_content, types.PlanUpdateContentItems: decode_plan_update_content_items,
-    types.PlanUpdateContentOther: decode_plan_update_content_other,
-    types.PromptAudioCapabilities: decode_prompt_audio_capabilities,
-    types.PromptCapabilities: decode_prompt_capabilities,
-    types.PromptEmbeddedContextCapabilities: decode_prompt_embedded_context_capabilities,
-    types.PromptImageCapabilities: decode_prompt_image_capabilities, types.PromptRequest: decode_prompt_request,
-    types.PromptResponse: decode_prompt_response, types.ProtocolVersion: decode_protocol_version,
-    types.ReplayFrom: decode_replay_from, types.ReplayFromOther: decode_replay_from_other,
-    types.ReplayFromStart: decode_replay_from_start, types.RequestId: decode_request_id,
-    types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeOther: decode_request_permission_outcome_other,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionRequest: decode_request_permission_request,
-    types.RequestPermissionResponse: decode_request_permission_response,
-    types.RequestPermissionSubject: decode_request_permission_subject,
-    types.RequestPermissionSubjectCommand: decode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: decode_request_permission_subject_other,
-    types.RequestPermissionSubjectToolCall: decode_request_permission_subject_tool_call,
-    types.ResumeSessionRequest: decode_resume_session_request,
-    types.ResumeSessionResponse: decode_resume_session_response, types.Role: string,
-    types.SessionAdditionalDirectoriesCapabilities: decode_session_additional_directories_capabilities,
-    types.SessionCapabilities: decode_session_capabilities, types.SessionConfigOption: decode_session_config_option,
-    types.SessionConfigOptionBoolean: decode_session_config_option_boolean, types.SessionConfigOptionCategory: string,
-    types.SessionConfigOptionOther: decode_session_config_option_other,
-    types.SessionConfigOptionSelect: decode_session_config_option_select,
-    types.SessionConfigSelectGroup: decode_session_config_select_group,
-    types.SessionConfigSelectOption: decode_session_config_select_option,
-    types.SessionConfigSelectOptions: decode_session_config_select_options,
-    types.SessionDeleteCapabilities: decode_session_delete_capabilities, types.SessionInfo: decode_session_info,
-    types.SessionNotFoundErrorData: decode_session_not_found_error_data, types.SessionUpdate: decode_session_update,
-    types.SessionUpdateAgentMessage: decode_session_update_agent_message,
-    types.SessionUpdateAgentMessageChunk: decode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThought: decode_session_update_agent_thought,
-    types.SessionUpdateAgentThoughtChunk: decode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: decode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: decode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: decode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: decode_session_update_config_option_update,
-    types.SessionUpdateNotice: decode_session_update_notice, types.SessionUpdateOther: decode_session_update_other,
-    types.SessionUpdatePlanUpdate: decode_session_update_plan_update,
-    types.SessionUpdateSessionInfoUpdate: decode_session_update_session_info_update,
-    types.SessionUpdateStateUpdate: decode_session_update_state_update,
-    types.SessionUpdateStateUpdateIdle: decode_session_update_state_update_idle,
-    types.SessionUpdateStateUpdateIdleCancelled: decode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleEndTurn: decode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleError: decode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleMaxTokens: decode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: decode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleNone: decode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateIdleOther: decode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleRefusal: decode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateOther: decode_session_update_state_update_other,
-    types.SessionUpdateStateUpdateRequiresAction: decode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateRunning: decode_session_update_state_update_running,
-    types.SessionUpdateTerminalOutputChunk: decode_session_update_terminal_output_chunk,
-    types.SessionUpdateTerminalUpdate: decode_session_update_terminal_update,
-    types.SessionUpdateToolCallContentChunk: decode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: decode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: decode_session_update_usage_update,
-    types.SessionUpdateUserMessage: decode_session_update_user_message,
-    types.SessionUpdateUserMessageChunk: decode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestId: decode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestOther: decode_set_session_config_option_request_other,
-    types.SetSessionConfigOptionResponse: decode_set_session_config_option_response, types.StringFormat: string,
-    types.TerminalAuthCapabilities: decode_terminal_auth_capabilities,
-    types.TerminalCancelCapabilities: decode_terminal_cancel_capabilities,
-    types.TerminalCapabilities: decode_terminal_capabilities, types.TerminalExitStatus: decode_terminal_exit_status,
-    types.TerminalOutput: decode_terminal_output, types.TerminalSize: decode_terminal_size,
-    types.TextResourceContents: decode_text_resource_contents,
-    types.TitledMultiSelectItems: decode_titled_multi_select_items,
-    types.ToolCallCancelCapabilities: decode_tool_call_cancel_capabilities,
-    types.ToolCallCapabilities: decode_tool_call_capabilities, types.ToolCallContent: decode_tool_call_content,
-    types.ToolCallContentContent: decode_tool_call_content_content,
-    types.ToolCallContentDiff: decode_tool_call_content_diff,
-    types.ToolCallContentOther: decode_tool_call_content_other,
-    types.ToolCallContentTerminal: decode_tool_call_content_terminal, types.ToolCallLocation: decode_tool_call_location,
-    types.ToolCallStatus: string, types.ToolCallUpdate: decode_tool_call_update, types.ToolKind: string,
-    types.UnsupportedProtocolVersionErrorData: decode_unsupported_protocol_version_error_data,
-    types.UpdateSessionNotification: decode_update_session_notification,
-}
-ENCODERS: Final = Encoders({
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities, types.AgentCapabilities: encode_agent_capabilities,
-    types.Annotations: encode_annotations, types.AuthAccount: encode_auth_account,
-    types.AuthMethodAgent: encode_auth_method_agent, types.AuthMethodOther: encode_auth_method_other,
-    types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AuthStatusCapabilities: encode_auth_status_capabilities, types.AuthStatusRequest: encode_auth_status_request,
-    types.AuthStatusResponse: encode_auth_status_response,
-    types.AuthStatusUpdateNotification: encode_auth_status_update_notification,
-    types.AvailableCommandCommand: encode_available_command_command,
-    types.AvailableCommandInputOther: encode_available_command_input_other,
-    types.AvailableCommandInputText: encode_available_command_input_text,
-    types.AvailableCommandOther: encode_available_command_other,
-    types.BackgroundWorkOther: encode_background_work_other,
-    types.BackgroundWorkTerminal: encode_background_work_terminal,
-    types.BackgroundWorkToolCall: encode_background_work_tool_call,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-    types.CancelSessionNotification: encode_cancel_session_notification,
-    types.CancelTerminalRequest: encode_cancel_terminal_request,
-    types.CancelTerminalResponse: encode_cancel_terminal_response,
-    types.CancelToolCallRequest: encode_cancel_tool_call_request,
-    types.CancelToolCallResponse: encode_cancel_tool_call_response,
-    types.ClientAuthCapabilities: encode_client_auth_capabilities, types.ClientCapabilities: encode_client_capabilities,
-    types.CloseSessionRequest: encode_close_session_request, types.CloseSessionResponse: encode_close_session_response,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.ContentBlockAudio: encode_content_block_audio, types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockOther: encode_content_block_other, types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockText: encode_content_block_text, types.Cost: encode_cost,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.DeleteSessionRequest: encode_delete_session_request,
-    types.DeleteSessionResponse: encode_delete_session_response, types.DiffChangeAdd: encode_diff_change_add,
-    types.DiffChangeCopy: encode_diff_change_copy, types.DiffChangeDelete: encode_diff_change_delete,
-    types.DiffChangeModify: encode_diff_change_modify, types.DiffChangeMove: encode_diff_change_move,
-    types.DiffChangeOther: encode_diff_change_other, types.DiffPatch: encode_diff_patch,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationSchema: encode_elicitation_schema,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities, types.EnumOption: encode_enum_option,
-    types.EnvVariable: encode_env_variable, types.Error: encode_error,
-    types.HttpHeader: encode_http_header,
-    types.Icon: encode_icon, types.Implementation: encode_implementation,
-    types.InitializeRequest: encode_initialize_request, types.InitializeResponse: encode_initialize_response,
-    types.ListSessionsRequest: encode_list_sessions_request, types.ListSessionsResponse: encode_list_sessions_response,
-    types.LoginAuthRequest: encode_login_auth_request, types.LoginAuthResponse: encode_login_auth_response,
-    types.LogoutAuthRequest: encode_logout_auth_request, types.LogoutAuthResponse: encode_logout_auth_response,
-    types.McpCapabilities: encode_mcp_capabilities, types.McpHttpCapabilities: encode_mcp_http_capabilities,
-    types.McpServerHttp: encode_mcp_server_http, types.McpServerOther: encode_mcp_server_other,
-    types.McpServerStdio: encode_mcp_server_stdio, types.McpStdioCapabilities: encode_mcp_stdio_capabilities,
-    types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.NewSessionRequest: encode_new_session_request, types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PlanUpdateContentItems: encode_plan_update_content_items,
-    types.PlanUpdateContentOther: encode_plan_update_content_other,
-    types.PromptAudioCapabilities: encode_prompt_audio_capabilities,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.PromptEmbeddedContextCapabilities: encode_prompt_embedded_context_capabilities,
-    types.PromptImageCapabilities: encode_prompt_image_capabilities, types.PromptRequest: encode_prompt_request,
-    types.PromptResponse: encode_prompt_response,
-    types.ReplayFromOther: encode_replay_from_other, types.ReplayFromStart: encode_replay_from_start,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeOther: encode_request_permission_outcome_other,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.RequestPermissionSubjectCommand: encode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: encode_request_permission_subject_other,
-    types.RequestPermissionSubjectToolCall: encode_request_permission_subject_tool_call,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionOther: encode_session_config_option_other,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities, types.SessionInfo: encode_session_info,
-    types.SessionNotFoundErrorData: encode_session_not_found_error_data,
-    types.SessionUpdateAgentMessage: encode_session_update_agent_message,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThought: encode_session_update_agent_thought,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateNotice: encode_session_update_notice, types.SessionUpdateOther: encode_session_update_other,
-    types.SessionUpdatePlanUpdate: encode_session_update_plan_update,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateStateUpdateIdleCancelled: encode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleEndTurn: encode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleError: encode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleMaxTokens: encode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: encode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleNone: encode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateIdleOther: encode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleRefusal: encode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateOther: encode_session_update_state_update_other,
-    types.SessionUpdateStateUpdateRequiresAction: encode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateRunning: encode_session_update_state_update_running,
-    types.SessionUpdateTerminalOutputChunk: encode_session_update_terminal_output_chunk,
-    types.SessionUpdateTerminalUpdate: encode_session_update_terminal_update,
-    types.SessionUpdateToolCallContentChunk: encode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateUserMessage: encode_session_update_user_message,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestId: encode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestOther: encode_set_session_config_option_request_other,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.TerminalAuthCapabilities: encode_terminal_auth_capabilities,
-    types.TerminalCancelCapabilities: encode_terminal_cancel_capabilities,
-    types.TerminalCapabilities: encode_terminal_capabilities, types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutput: encode_terminal_output, types.TerminalSize: encode_terminal_size,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.ToolCallCancelCapabilities: encode_tool_call_cancel_capabilities,
-    types.ToolCallCapabilities: encode_tool_call_capabilities,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentOther: encode_tool_call_content_other,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UnsupportedProtocolVersionErrorData: encode_unsupported_protocol_version_error_data,
-    types.UpdateSessionNotification: encode_update_session_notification,
-})
-# fmt: on
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
 
 
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
     from .on_demand import codec as more
 
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+# fmt: off
+DECODERS: Final = Decoders({
+    str: string, int: integer, float: number, bool: boolean, Any: anything,
+    types.AuthMethod: decode_auth_method, types.AuthState: string, types.AvailableCommand: decode_available_command,
+    types.AvailableCommandInput: decode_available_command_input,
+    types.BackgroundWork: decode_background_work,
+    types.CompactionStatus: string, types.ContentBlock: decode_content_block,
+    types.CreateElicitationRequest: decode_create_elicitation_request,
+    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
+    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
+    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
+    types.DiffChange: decode_diff_change, types.DiffFileType: string, types.DiffPatchFormat: string,
+    types.ElicitationContentValue: decode_elicitation_content_value,
+    types.ElicitationPropertySchema: decode_elicitation_property_schema,
+    types.ElicitationSchemaType: decode_elicitation_schema_type,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.ErrorCode: integer,
+    types.ErrorData: decode_error_data,
+    types.IconTheme: string,
+    types.McpServer: decode_mcp_server, types.MultiSelectItems: decode_multi_select_items,
+    types.NoticeSeverity: string,
+    types.PermissionOptionKind: string, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
+    types.PlanUpdateContent: decode_plan_update_content, types.ProtocolVersion: decode_protocol_version,
+    types.ReplayFrom: decode_replay_from, types.RequestId: decode_request_id,
+    types.RequestPermissionOutcome: decode_request_permission_outcome,
+    types.RequestPermissionSubject: decode_request_permission_subject, types.Role: string,
+    types.SessionConfigOption: decode_session_config_option, types.SessionConfigOptionCategory: string,
+    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionUpdate: decode_session_update,
+    types.SessionUpdateStateUpdate: decode_session_update_state_update,
+    types.SessionUpdateStateUpdateIdle: decode_session_update_state_update_idle,
+    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request, types.StringFormat: string,
+    types.ToolCallContent: decode_tool_call_content, types.ToolCallStatus: string, types.ToolKind: string,
+})
+# fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -4039,9 +3701,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

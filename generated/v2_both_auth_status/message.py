@@ -44,11 +44,10 @@ class Message:
 
     __slots__ = ("__weakref__", "_weight", "id", "kind", "method", "size", "value")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - names take longer to pass, and one is made for each message
         self,
         kind: Kind,
         value: Any,
-        *,
         method: str = "",
         id: int | str | None = None,  # noqa: A002 - the name on the wire
         size: int = 0,
@@ -149,9 +148,9 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
     if isinstance(method, str) and found.get("jsonrpc") == "2.0":
         if number is None:
             kind: Kind = "request" if "id" in found else "notification"
-            return Message(kind, found.get("params"), method=method, size=size)
+            return Message(kind, found.get("params"), method, None, size)
         if is_id(number):
-            return Message("request", found.get("params"), method=method, id=number, size=size)
+            return Message("request", found.get("params"), method, number, size)
     elif "method" not in found and ("result" in found or "error" in found):
         return _response(found, number, size)
     return _invalid(found, method, number)
@@ -174,7 +173,7 @@ def _response(raw: dict[str, Any], number: Any, size: int) -> Message | Unreadab
         error = InternalError("the peer sent a malformed response", data=raw)
         return Unreadable(error, kind="response", id=number, value=raw)
     kind: Kind = "error" if is_error else "result"
-    return Message(kind, raw[kind], id=number, size=size)
+    return Message(kind, raw[kind], "", number, size)
 
 
 def is_id(value: Any) -> bool:
@@ -215,13 +214,17 @@ class Wire:
         if size > MAX_DEPTH and is_too_deep(line):
             return too_large(f"nested more than {MAX_DEPTH} deep", line)
         try:
-            return message_of(self._loads(line), size=size)
+            return self.parse(line)
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
             return Unreadable(ParseError(f"Parse error: {one_line(error)}"), start=line[:MAX_START])
         except BaseException:  # `loads` may be from elsewhere
             return Unreadable(ParseError(), start=line[:MAX_START])
+
+    def parse(self, line: bytes) -> Message | Unreadable:
+        """The message that a text within the limits is. Raises what `loads` raises."""
+        return message_of(self._loads(line), size=len(line))
 
     def write(self, message: Message) -> bytes:
         """The text of a message. Raises `Unsendable`, and `MessageTooLarge` for one above the limit of this side."""
@@ -247,6 +250,11 @@ class Wire:
 
 
 _FAILURE: Final = InternalError().to_json()
+
+
+def wire_for(options: ConnectionOptions) -> Wire:
+    """What reads and writes the text of messages."""
+    return Wire(options) if options.wire is None else options.wire(options)
 
 
 @lru_cache(100)

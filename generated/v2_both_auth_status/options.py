@@ -25,7 +25,7 @@ from .dispatch import ConnectionClosed, OnDrop, OnInvalid
 from .errors import RequestError
 
 if TYPE_CHECKING:
-    from .message import Message
+    from .message import Message, Wire
 
 T = TypeVar("T")
 
@@ -118,6 +118,8 @@ class ConnectionOptions(Struct):
     error that it returns is sent to the peer; for None, it is "internal error" without details."""
     loads: Callable[[bytes], Any] = loads_json
     dumps: Callable[[Any], bytes] = dumps_json
+    wire: Callable[[ConnectionOptions], Wire] | None = None
+    """Makes what reads and writes messages in place of `Wire`; `loads` and `dumps` are what `Wire` uses."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, name):

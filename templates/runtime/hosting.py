@@ -28,7 +28,6 @@ from weakref import WeakKeyDictionary
 from .dispatch import ConnectionClosed
 from .options import Budget, ConnectionOptions, logger
 from .routing import HttpTransport, ServerTransport
-from .stdio import AnyFactory, serve_agent
 from .streams import Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -46,7 +45,7 @@ _BLANKS: Final = b" \t"
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
-"""What `authorize` returned for the connection: for the factory and the handlers of the agent."""
+"""What `authorize` returned for the connection: for the factory and the handlers of what serves it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,10 +215,12 @@ def _is_same(one: Hashable, other: Hashable) -> bool:
 
 
 class Server:
-    """The connections of an application, and the tasks that serve them."""
+    """The connections of an application, and the tasks that serve them. `serve` runs until the connection has ended."""
 
-    def __init__(self, factory: AnyFactory, limits: RemoteLimits, options: ConnectionOptions) -> None:
-        self._factory = factory
+    def __init__(
+        self, serve: Callable[[ServerTransport], Awaitable[object]], limits: RemoteLimits, options: ConnectionOptions
+    ) -> None:
+        self._serve_transport = serve
         self.limits = limits
         self.options = options
         self._entries: dict[str, Entry[Any]] = {}
@@ -282,7 +283,7 @@ class Server:
 
     async def _serve(self, entry: Entry[Any]) -> None:
         try:
-            await serve_agent(self._factory, entry.transport, options=self.options)
+            await self._serve_transport(entry.transport)
         except ConnectionClosed:
             pass
         except Exception:

@@ -12,31 +12,16 @@ Source: RFD "Streamable HTTP & WebSocket Transport".
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from http.cookiejar import CookieJar
-from typing import TYPE_CHECKING, Any, Final, overload
-from urllib.parse import urlsplit
+from typing import Any, overload
 
-from .dispatch import ConnectionClosed
-from .message import Message, Unreadable, Wire
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions
-from .remote_failures import address
+from .remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket
 from .spawn import AgentConnection
-from .transport import Transport
-
-if TYPE_CHECKING:
-    from .remote_http import HttpClientTransport
-    from .remote_socket import SocketClientTransport
 
 __all__ = ["connect_http", "connect_url", "connect_websocket"]
-
-_SILENCE_SECONDS: Final = 60.0
-_HTTP: Final = frozenset({"http", "https"})
-_SOCKET: Final = _HTTP | {"ws", "wss"}
 
 
 @overload
@@ -47,7 +32,7 @@ def connect_http(
     params: Mapping[int, AnyParams],
     cookies: CookieJar | None = None,
     settings: Mapping[str, Any] | None = None,
-    silence_seconds: float | None = _SILENCE_SECONDS,
+    silence_seconds: float | None = SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
 @overload
@@ -57,7 +42,7 @@ def connect_http(
     *,
     cookies: CookieJar | None = None,
     settings: Mapping[str, Any] | None = None,
-    silence_seconds: float | None = _SILENCE_SECONDS,
+    silence_seconds: float | None = SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
 def connect_http(
@@ -67,7 +52,7 @@ def connect_http(
     params: Mapping[int, Any] | None = None,
     cookies: CookieJar | None = None,
     settings: Mapping[str, Any] | None = None,
-    silence_seconds: float | None = _SILENCE_SECONDS,
+    silence_seconds: float | None = SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[Any]:
     """Connect to the agent at `url` over Streamable HTTP; the end of the block closes the connection.
@@ -82,46 +67,9 @@ def connect_http(
     lost: connect again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends
     the connection. Raises `ValueError` for what is no such URL.
     """
-    _check_url(url, _HTTP)
     options = options or ConnectionOptions()
-    transport = _make_http(url, options, silence_seconds)
-    opening = _open_http(transport, _http_settings(url, cookies, settings))
+    opening = open_http(url, cookies=cookies, settings=settings, silence_seconds=silence_seconds, options=options)
     return AgentConnection(factory, opening, options, params)
-
-
-@contextlib.asynccontextmanager
-async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
-    from .remote_post import client_maker
-
-    transport.use(client_maker(settings, transport.silence_seconds))
-    try:
-        yield transport
-    finally:
-        await transport.poster.close()
-
-
-def _check_url(url: str, schemes: frozenset[str]) -> None:
-    """Raise `ValueError` for what is no URL of a server; without the URL, which may have secrets."""
-    if urlsplit(url).scheme not in schemes:
-        raise ValueError(f"the URL must start with {' or '.join(f'{each}://' for each in sorted(schemes))}")
-    try:
-        address(url)
-    except ValueError as error:
-        raise ValueError(f"the URL is invalid: {error}") from None
-
-
-def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:
-    try:
-        from .remote_http import HttpClientTransport
-    except ImportError as error:
-        raise ImportError('Streamable HTTP needs Python 3.11, and: pip install "httpx2[http2]"') from error
-    return HttpClientTransport(url, options, silence_seconds)
-
-
-def _http_settings(url: str, cookies: CookieJar | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """HTTP/2 is agreed on over TLS; without TLS, the server has to know."""
-    versions = {"http1": not url.startswith("http://"), "http2": True}
-    return {**versions, **(settings or {}), **({} if cookies is None else {"cookies": cookies})}
 
 
 @overload
@@ -161,19 +109,9 @@ def connect_websocket(
 
     Entering the block raises `ConnectionClosed` if the server refuses, which a redirect is, too.
     """
-    _check_url(url, _SOCKET)
     options = options or ConnectionOptions()
-    return AgentConnection(factory, _open_socket(url, cookies, settings, options), options, params)
-
-
-def _open_socket(
-    url: str, cookies: CookieJar | None, settings: Mapping[str, Any] | None, options: ConnectionOptions
-) -> AbstractAsyncContextManager[SocketClientTransport]:
-    try:
-        from .remote_socket import open_socket
-    except ImportError as error:
-        raise ImportError('WebSocket needs: pip install "websockets>=15"') from error
-    return open_socket(url, CookieJar() if cookies is None else cookies, settings or {}, options)
+    opening = open_websocket(url, cookies=cookies, settings=settings, options=options)
+    return AgentConnection(factory, opening, options, params)
 
 
 @overload
@@ -209,85 +147,6 @@ def connect_url(
     "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and then WebSocket if
     the server has no Streamable HTTP. `headers` go with each request.
     """
-    _check_url(url, _SOCKET)
-    options, cookies = options or ConnectionOptions(), CookieJar() if cookies is None else cookies
-    socket = _open_socket(url, cookies, {"additional_headers": headers}, options)
-    if url.startswith(("ws://", "wss://")):
-        return AgentConnection(factory, socket, options, params)
-    http = _make_http(url, options, _SILENCE_SECONDS)
-    opening = _open_either(http, _http_settings(url, cookies, {"headers": headers}), socket, Wire(options))
+    options = options or ConnectionOptions()
+    opening = open_url(url, cookies=cookies, headers=headers, options=options)
     return AgentConnection(factory, opening, options, params)
-
-
-@contextlib.asynccontextmanager
-async def _open_either(
-    http: HttpClientTransport,
-    settings: Mapping[str, Any],
-    socket: AbstractAsyncContextManager[SocketClientTransport],
-    wire: Wire,
-) -> AsyncGenerator[Transport, None]:
-    async with _open_http(http, settings), contextlib.AsyncExitStack() as stack:
-        yield _EitherTransport(http, socket, stack, wire)
-
-
-class _EitherTransport:
-    """Streamable HTTP, or WebSocket if the server refuses the first message because it has no Streamable HTTP."""
-
-    def __init__(
-        self,
-        http: HttpClientTransport,
-        socket: AbstractAsyncContextManager[SocketClientTransport],
-        stack: contextlib.AsyncExitStack,
-        wire: Wire,
-    ) -> None:
-        self._http = http
-        self._socket = socket
-        self._stack = stack
-        self._wire = wire
-        self._choosing: asyncio.Task[HttpClientTransport | SocketClientTransport] | None = None
-        self._has_begun = asyncio.Event()
-
-    async def read(self) -> Message | Unreadable | None:
-        """The next message; None at the end."""
-        await self._has_begun.wait()
-        return await (await self._chosen()).read()
-
-    def send(self, message: Message) -> Awaitable[None]:
-        """Send a message; returns what is left to await. The first one chooses."""
-        return self._send(self._wire.write(message), message)
-
-    async def _send(self, line: bytes, message: Message) -> None:
-        if self._choosing is None:
-            self._choosing = asyncio.create_task(self._choose(line, message))
-            self._has_begun.set()
-            await self._chosen()
-        else:
-            await (await self._chosen()).send_line(line, message)
-
-    async def _chosen(self) -> HttpClientTransport | SocketClientTransport:
-        """What was chosen. Cancelling a caller does not interrupt the choice. Raises `ConnectionClosed`."""
-        if self._choosing is None:
-            raise ConnectionClosed("nothing was sent")
-        await asyncio.wait({self._choosing})
-        if self._choosing.cancelled():
-            raise ConnectionClosed("this side has closed the connection")
-        return self._choosing.result()
-
-    async def _choose(self, line: bytes, message: Message) -> HttpClientTransport | SocketClientTransport:
-        from .remote_http import WebSocketOnly
-
-        try:
-            await self._http.send_line(line, message)
-        except WebSocketOnly:
-            socket = await self._stack.enter_async_context(self._socket)
-            await socket.send_line(line, message)
-            return socket
-        return self._http
-
-    async def close(self) -> None:
-        """Close what was chosen, and what was tried."""
-        if self._choosing is not None:
-            self._choosing.cancel()
-            await asyncio.gather(self._choosing, return_exceptions=True)
-        await self._http.close()
-        await self._stack.aclose()

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidProxyStatus, InvalidStatus, WebSocketEx
 from websockets.http11 import Response
 
 from .dispatch import ConnectionClosed
-from .message import Message, Unreadable, Wire
+from .message import Message, Unreadable, wire_for
 from .options import ConnectionOptions, one_line
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
@@ -44,7 +44,7 @@ class SocketClientTransport:
 
     def __init__(self, socket: ClientConnection, options: ConnectionOptions) -> None:
         self._socket = socket
-        self._wire = Wire(options)
+        self._wire = wire_for(options)
 
     async def read(self) -> Message | Unreadable | None:
         """The next message; None if the server has closed the socket. Raises `ConnectionClosed`."""

@@ -19,7 +19,7 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.emit.format import format_files
 from acpgen.emit.package import emit
-from acpgen.ir.model import Role
+from acpgen.roles import RoleChoice
 from tests.command_line import run_acpgen
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
@@ -55,7 +55,7 @@ def _files(sources: SchemaChoice) -> Mapping[str, str] | None:
         model, _ = model_of(sources)
     except InputError:
         return None
-    return emit([model], tuple(Role), runtime=False).files
+    return emit([model], RoleChoice.BOTH.roles, runtime=False).files
 
 
 @contextmanager

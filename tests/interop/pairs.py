@@ -37,9 +37,15 @@ class Setup:
     """Whether our side has both versions."""
     transport: Literal["stdio", "websocket", "http1", "http2"] = "stdio"
     """How they talk; the latter two are Streamable HTTP."""
+    proxy: Literal["", "empty", "typed", "two"] = ""
+    """What is between them: a proxy of ours without methods, one that hands on all by its types, or both of them."""
+    agent_of: Literal["", "ts", "py"] = ""
+    """The SDK of the agent, if that is not ours although the client is theirs."""
 
     def __str__(self) -> str:
         name = f"{self.without_transport}_of_two" if self.of_two else self.without_transport
+        name = f"{name}-{self.agent_of}_agent" if self.agent_of else name
+        name = f"{name}-{self.proxy}" if self.proxy else name
         return name if self.transport == "stdio" else f"{name}-{self.transport}"
 
     @property
@@ -193,6 +199,10 @@ class Stage:
     stderr: Path
     offered: Mapping[int, Json]
     """The params with which a client of several versions starts, by version."""
+    proxies: ModuleType | None = None
+    """The package of the proxy between them."""
+    other: tuple[tuple[str, ...], Path] | None = None
+    """The command and the folder of the SDK that `agent_of` names."""
 
     def peer(self, setup: Setup) -> list[str]:
         """The command that starts the side of the peer."""
@@ -204,11 +214,23 @@ class Stage:
 
     def our_agent(self, setup: Setup) -> list[str]:
         """The command that starts our agent."""
+        if self.other is not None:
+            command, sdk = self.other
+            script = str(HERE / {"ts": "ts_peer.mjs", "py": "py_peer.py"}[setup.agent_of])
+            return [*command, script, "agent", str(setup.version), str(sdk), str(self.answers)]
         assert self.acp.__file__ is not None
         package = Path(self.acp.__file__).parent
         command = [sys.executable, "-X", "dev", str(HERE / "our_agent.py")]
         version = [str(setup.version)] if setup.of_two else []
         return [*command, str(package.parent), package.name, str(self.answers), *version]
+
+    def between(self, setup: Setup, *agent: str) -> list[str]:
+        """The command that starts a proxy for an agent, a command or a URL; without a proxy, the agent itself."""
+        if self.proxies is None:
+            return [*agent]
+        package = Path(str(self.proxies.__file__)).parent
+        script = str(HERE / "our_proxy.py")
+        return [sys.executable, "-X", "dev", script, str(package.parent), package.name, setup.proxy, *agent]
 
     def our_client(self, setup: Setup) -> Puppet:
         """Our client, of the version that both sides speak."""
@@ -223,7 +245,7 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
 
         def start(factory: Any, **more: Any) -> AbstractAsyncContextManager[Any]:
             found: AbstractAsyncContextManager[Any] = stage.acp.spawn_agent(
-                factory, stage.peer(setup), stderr="log", **more
+                factory, stage.between(setup, *stage.peer(setup)), stderr="log", **more
             )
             return found
 
@@ -233,7 +255,7 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
     with stage.stderr.open("ab") as stderr:
         process = await asyncio.create_subprocess_exec(
             *stage.peer(setup),
-            *stage.our_agent(setup),
+            *stage.between(setup, *stage.our_agent(setup)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,

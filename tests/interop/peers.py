@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 TYPESCRIPT = "@agentclientprotocol/sdk@2.4.0"
+CONDUCTOR = "@thinkwell/conductor@0.5.7"
 SOCKETS = "ws@8.23.0"  # for the WebSockets of the TypeScript SDK
 PYTHON = "agent-client-protocol==0.12.1"
 SERVER = "hypercorn==0.18.0"  # for the Python SDK's ASGI application
@@ -70,12 +71,19 @@ def install(folder: Path, what: str, *commands: tuple[str | Path, ...]) -> None:
 
 def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
     """The command that runs a script with the TypeScript SDK, and the folder in which the SDK is."""
+    return _from_npm(home / "typescript", TYPESCRIPT, SOCKETS)
+
+
+def conductor(home: Path) -> tuple[tuple[str, ...], Path]:
+    """The same for the conductor in TypeScript."""
+    return _from_npm(home / "conductor", CONDUCTOR)
+
+
+def _from_npm(folder: Path, *wanted: str) -> tuple[tuple[str, ...], Path]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         raise MissingPeerError("node and npm")
-    folder = home / "typescript"
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--loglevel=error")
-    wanted = (TYPESCRIPT, SOCKETS)
     install(folder, " ".join(wanted), (npm, "install", *quiet, "--prefix", folder, *wanted))
     return (node,), folder
 

@@ -12,6 +12,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from tests.interop.our_proxy import proxies_of
 from tests.interop.pairs import LIMIT, OF_ONE, Json, OurAgent, Pair, Setup, Stage, open_our_client
 from tests.interop.puppet import Puppet
 from tests.interop.remote_asgi import Journal, serving
@@ -88,19 +89,7 @@ async def requests(pair: Pair) -> list[Json]:
 
 @asynccontextmanager
 async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
-    part = getattr(stage.acp, f"v{setup.version}") if setup.of_two else stage.acp
-    puppet = Puppet(part, "agent", json.loads(stage.answers.read_text(encoding="utf-8")))
-    factories = {**dict.fromkeys(stage.offered, _unwanted), setup.version: puppet.factory}
-    asgi = remote(stage.acp, "asgi")
-    # over HTTP/2, httpx, which the Python SDK has, looks at a response only when more arrives: here, a comment
-    limits = asgi.RemoteLimits(keep_alive_seconds=0.1) if setup.transport == "http2" else None
-    app = asgi.asgi_app(
-        factories if setup.of_two else puppet.factory,
-        path=PATH,
-        require_http2=setup.transport == "http2",
-        limits=limits,
-        options=puppet.options(stage.acp),
-    )
+    app = _proxy_app(setup, stage) if setup.proxy else _our_app(setup, stage)
     journal = Journal(app)
     async with serving(journal) as port:
         url = f"http://127.0.0.1:{port}{PATH}"
@@ -112,6 +101,29 @@ async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, No
             finally:
                 await pair.end()
                 pair.left = await _connections_left(app)
+
+
+def _our_app(setup: Setup, stage: Stage) -> Any:
+    part = getattr(stage.acp, f"v{setup.version}") if setup.of_two else stage.acp
+    puppet = Puppet(part, "agent", json.loads(stage.answers.read_text(encoding="utf-8")))
+    factories = {**dict.fromkeys(stage.offered, _unwanted), setup.version: puppet.factory}
+    asgi = remote(stage.acp, "asgi")
+    # over HTTP/2, httpx, which the Python SDK has, looks at a response only when more arrives: here, a comment
+    limits = asgi.RemoteLimits(keep_alive_seconds=0.1) if setup.transport == "http2" else None
+    return asgi.asgi_app(
+        factories if setup.of_two else puppet.factory,
+        path=PATH,
+        require_http2=setup.transport == "http2",
+        limits=limits,
+        options=puppet.options(stage.acp),
+    )
+
+
+def _proxy_app(setup: Setup, stage: Stage) -> Any:
+    """An agent in a process, behind a proxy in this one."""
+    assert stage.proxies is not None
+    proxies = proxies_of(stage.proxies, setup.proxy)
+    return remote(stage.proxies, "asgi_proxy").proxy_app(proxies, stage.our_agent(setup), path=PATH)
 
 
 async def _connections_left(app: Any) -> int:
@@ -143,9 +155,20 @@ async def their_server(setup: Setup, stage: Stage) -> AsyncGenerator[str, None]:
 async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
     async with their_server(setup, stage) as url:
         start = partial(connect, stage.acp, setup.transport, url)
+        if setup.proxy:
+            start = partial(_spawn_proxy, setup, stage, url)
         async with open_our_client(setup, stage, start) as pair:
             pair.url = url
             yield pair
+
+
+def _spawn_proxy(setup: Setup, stage: Stage, url: str, factory: Any, **more: Any) -> AbstractAsyncContextManager[Any]:
+    """Connect a client of ours by a proxy in a process."""
+    url = url.replace("http", "ws", 1) if setup.transport == "websocket" else url
+    found: AbstractAsyncContextManager[Any] = stage.acp.spawn_agent(
+        factory, stage.between(setup, url), stderr="log", **more
+    )
+    return found
 
 
 def connect(acp: ModuleType, transport: str, url: str, factory: Any, **more: Any) -> AbstractAsyncContextManager[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from acpgen.roles import RoleChoice
 from tests.interop import peers, values_v1, values_v2
 from tests.interop.gaps import gap_of
 from tests.interop.pairs import Json, Pair, Setup, Stage, open_pair
@@ -147,7 +148,10 @@ class Theatre:
         sources = SOURCES.values() if setup.of_two else [SOURCES[setup.version]]
         acp = self._packages(*sources, remote=setup.transport != "stdio")
         offered = {number: values.INITIALIZE.params for number, values in VALUES.items()}
-        stage = self._stages[setup] = Stage(acp, command, sdk, answers, self.stderr(setup), offered)
+        proxies = self._packages(*SOURCES.values(), roles=RoleChoice.PROXY.roles, remote=True) if setup.proxy else None
+        other = self.sdk(setup.agent_of) if setup.agent_of else None
+        stage = Stage(acp, command, sdk, answers, self.stderr(setup), offered, proxies, other)
+        self._stages[setup] = stage
         return stage
 
     def sdk(self, name: str) -> tuple[tuple[str, ...], Path]:

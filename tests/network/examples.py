@@ -9,7 +9,7 @@ from functools import cache
 from types import ModuleType
 
 from acpgen.emit.package import emit
-from acpgen.ir.model import Role
+from acpgen.roles import RoleChoice
 from tests import package_cache
 from tests.documents import blocks
 from tests.runtime_support import V1
@@ -23,7 +23,7 @@ def package() -> ModuleType:
     """The package that the programs import."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(V1)[0]], tuple(Role), remote=True).files
+        return emit([model_of(V1)[0]], RoleChoice.BOTH.roles, remote=True).files
 
     folder = package_cache.folder("remote, version 1, both roles", build)
     link = folder.parent / PACKAGE

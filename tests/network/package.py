@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from acpgen.emit.package import emit
-from acpgen.ir.model import Role
+from acpgen.roles import RoleChoice
 from tests import package_cache
 from tests.runtime_support import V1, V2
 from tests.support import import_folder, model_of
@@ -21,7 +21,7 @@ def remote_folder() -> Path:
     """The folder of the package."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(each)[0] for each in (V1, V2)], tuple(Role), remote=True).files
+        return emit([model_of(each)[0] for each in (V1, V2)], RoleChoice.BOTH.roles, remote=True).files
 
     return package_cache.folder("remote, both versions, both roles", build)
 

@@ -49,9 +49,8 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommand)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.input = nullable_at(data, "input", decode_available_command_input) if "input" in data else UNSET
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     return result
@@ -136,11 +135,8 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PermissionOption)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.kind = (
-        value
-        if (value := data.get("kind")) in PERMISSION_OPTION_KIND
-        else at(data, "kind", decode_permission_option_kind)
-    )
+    value = data.get("kind")
+    result.kind = value if value in PERMISSION_OPTION_KIND else at(data, "kind", decode_permission_option_kind)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     return result
@@ -155,14 +151,10 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     result = new(types.PlanEntry)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    result.priority = (
-        value
-        if (value := data.get("priority")) in PLAN_ENTRY_PRIORITY
-        else at(data, "priority", decode_plan_entry_priority)
-    )
-    result.status = (
-        value if (value := data.get("status")) in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
-    )
+    value = data.get("priority")
+    result.priority = value if value in PLAN_ENTRY_PRIORITY else at(data, "priority", decode_plan_entry_priority)
+    value = data.get("status")
+    result.status = value if value in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
     return result
 
 
@@ -178,9 +170,8 @@ def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.stop_reason = (
-        value if (value := data.get("stopReason")) in STOP_REASON else at(data, "stopReason", decode_stop_reason)
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
     return result
 
 
@@ -238,10 +229,9 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
     result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is str else string_at(data, "currentValue")
-    )
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
 
@@ -298,9 +288,8 @@ def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     result = new(types.SessionModeState)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.available_modes = array_at(data, "availableModes", decode_session_mode)
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     return result
 
 
@@ -318,10 +307,9 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     result = new(types.SessionUpdateUserMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
+        value if value == "user_message_chunk" else constant_at(data, "sessionUpdate", "user_message_chunk")
     )
     return result
 
@@ -331,10 +319,9 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
+        value if value == "agent_message_chunk" else constant_at(data, "sessionUpdate", "agent_message_chunk")
     )
     return result
 
@@ -344,10 +331,9 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
+        value if value == "agent_thought_chunk" else constant_at(data, "sessionUpdate", "agent_thought_chunk")
     )
     return result
 
@@ -355,9 +341,8 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
-    result.session_update = (
-        "tool_call" if data.get("sessionUpdate") == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
     value = data.get("kind", UNSET)
@@ -411,10 +396,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else nullable_at(data, "title", string)
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
+        value if value == "tool_call_update" else constant_at(data, "sessionUpdate", "tool_call_update")
     )
     return result
 
@@ -422,9 +406,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
-    result.session_update = (
-        "plan" if data.get("sessionUpdate") == "plan" else constant_at(data, "sessionUpdate", "plan")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "plan" else constant_at(data, "sessionUpdate", "plan")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.entries = array_at(data, "entries", decode_plan_entry)
     return result
@@ -433,9 +416,10 @@ def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
+        value
+        if value == "available_commands_update"
         else constant_at(data, "sessionUpdate", "available_commands_update")
     )
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
@@ -446,25 +430,22 @@ def decode_session_update_available_commands_update(raw: Any) -> types.SessionUp
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "current_mode_update"
-        if data.get("sessionUpdate") == "current_mode_update"
-        else constant_at(data, "sessionUpdate", "current_mode_update")
+        value if value == "current_mode_update" else constant_at(data, "sessionUpdate", "current_mode_update")
     )
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     return result
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
+        value if value == "config_option_update" else constant_at(data, "sessionUpdate", "config_option_update")
     )
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = array_at(data, "configOptions", decode_session_config_option)
@@ -509,7 +490,7 @@ def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     return result
@@ -518,7 +499,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
     value = data.get("oldText", UNSET)
@@ -530,7 +511,7 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     return result
@@ -586,12 +567,10 @@ def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
 def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodState)
-    result.auth_method_id = (
-        value if (value := data.get("authMethodId")).__class__ is str else string_at(data, "authMethodId")
-    )
-    result.authenticated = (
-        value if (value := data.get("authenticated")).__class__ is bool else at(data, "authenticated", boolean)
-    )
+    value = data.get("authMethodId")
+    result.auth_method_id = value if value.__class__ is str else string_at(data, "authMethodId")
+    value = data.get("authenticated")
+    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
     value = data.get("message", UNSET)
     result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
@@ -601,9 +580,8 @@ def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
 def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GetAuthStateResponse)
-    result.authenticated = (
-        value if (value := data.get("authenticated")).__class__ is bool else at(data, "authenticated", boolean)
-    )
+    value = data.get("authenticated")
+    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
     result.auth_methods = (
         nullable_array_at(data, "authMethods", decode_auth_method_state) if "authMethods" in data else UNSET
     )
@@ -768,69 +746,12 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.AuthMethodState: decode_auth_method_state, types.AuthenticateResponse: decode_authenticate_response,
-    types.AvailableCommand: decode_available_command,
-    types.ContentChunk: decode_content_chunk, types.CreateTerminalRequest: decode_create_terminal_request,
-    types.GetAuthStateResponse: decode_get_auth_state_response,
-    types.KillTerminalCommandRequest: decode_kill_terminal_command_request,
-    types.LoadSessionResponse: decode_load_session_response, types.LogoutResponse: decode_logout_response,
-    types.NewSessionResponse: decode_new_session_response,
-    types.PermissionOption: decode_permission_option, types.PermissionOptionKind: decode_permission_option_kind,
-    types.PlanEntry: decode_plan_entry, types.PlanEntryPriority: decode_plan_entry_priority,
-    types.PlanEntryStatus: decode_plan_entry_status, types.PromptResponse: decode_prompt_response,
-    types.ReadTextFileRequest: decode_read_text_file_request,
-    types.ReleaseTerminalRequest: decode_release_terminal_request, types.RequestId: decode_request_id,
-    types.RequestPermissionRequest: decode_request_permission_request,
-    types.SessionConfigOptionSelect: decode_session_config_option_select,
-    types.SessionConfigSelectGroup: decode_session_config_select_group,
-    types.SessionConfigSelectOption: decode_session_config_select_option,
-    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionMode: decode_session_mode,
-    types.SessionModeState: decode_session_mode_state, types.SessionNotification: decode_session_notification,
-    types.SessionUpdate: decode_session_update,
-    types.SessionUpdateAgentMessageChunk: decode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: decode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: decode_session_update_available_commands_update,
-    types.SessionUpdateConfigOptionUpdate: decode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: decode_session_update_current_mode_update,
-    types.SessionUpdatePlan: decode_session_update_plan, types.SessionUpdateToolCall: decode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: decode_session_update_tool_call_update,
-    types.SessionUpdateUserMessageChunk: decode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: decode_set_session_config_option_response,
-    types.SetSessionModeResponse: decode_set_session_mode_response, types.StopReason: decode_stop_reason,
-    types.TerminalOutputRequest: decode_terminal_output_request, types.ToolCallContent: decode_tool_call_content,
-    types.ToolCallContentContent: decode_tool_call_content_content,
-    types.ToolCallContentDiff: decode_tool_call_content_diff,
-    types.ToolCallContentTerminal: decode_tool_call_content_terminal, types.ToolCallLocation: decode_tool_call_location,
-    types.ToolCallStatus: decode_tool_call_status, types.ToolCallUpdate: decode_tool_call_update,
+    types.PermissionOptionKind: decode_permission_option_kind, types.PlanEntryPriority: decode_plan_entry_priority,
+    types.PlanEntryStatus: decode_plan_entry_status,
+    types.RequestId: decode_request_id,
+    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionUpdate: decode_session_update,
+    types.StopReason: decode_stop_reason,
+    types.ToolCallContent: decode_tool_call_content, types.ToolCallStatus: decode_tool_call_status,
     types.ToolKind: decode_tool_kind,
-    types.UnstructuredCommandInput: decode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: decode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: decode_write_text_file_request,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.AuthenticateRequest: encode_authenticate_request,
-    types.CancelNotification: encode_cancel_notification, types.ClientCapabilities: encode_client_capabilities,
-    types.ContentChunk: encode_content_chunk, types.CreateTerminalResponse: encode_create_terminal_response,
-    types.FileSystemCapability: encode_file_system_capability,
-    types.GetAuthStateRequest: encode_get_auth_state_request,
-    types.HttpHeader: encode_http_header,
-    types.InitializeRequest: encode_initialize_request,
-    types.KillTerminalCommandResponse: encode_kill_terminal_command_response,
-    types.LoadSessionRequest: encode_load_session_request, types.LogoutRequest: encode_logout_request,
-    types.McpServerHttp: encode_mcp_server_http, types.McpServerSse: encode_mcp_server_sse,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.NewSessionRequest: encode_new_session_request,
-    types.PromptRequest: encode_prompt_request,
-    types.ReadTextFileResponse: encode_read_text_file_response,
-    types.ReleaseTerminalResponse: encode_release_terminal_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.SetSessionConfigOptionRequest: encode_set_session_config_option_request,
-    types.SetSessionModeRequest: encode_set_session_mode_request,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutputResponse: encode_terminal_output_response,
-    types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: encode_write_text_file_response,
 }
 # fmt: on

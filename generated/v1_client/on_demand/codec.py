@@ -121,7 +121,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
@@ -132,7 +132,7 @@ def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
-    result.type = "sse" if data.get("type") == "sse" else constant_at(data, "type", "sse")
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
@@ -243,7 +243,7 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
     return result
 
@@ -302,14 +302,15 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     return result
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -372,7 +373,7 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -385,7 +386,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
     return result
 
 
@@ -393,7 +394,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
@@ -1123,116 +1124,10 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.AuthenticateRequest: decode_authenticate_request,
-    types.CancelNotification: decode_cancel_notification, types.CloseSessionRequest: decode_close_session_request,
-    types.ContentChunk: decode_content_chunk, types.CreateElicitationResponse: decode_create_elicitation_response,
-    types.CreateElicitationResponseAccept: decode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: decode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: decode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: decode_create_elicitation_response_other,
-    types.CreateTerminalResponse: decode_create_terminal_response,
-    types.DeleteSessionRequest: decode_delete_session_request,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
     types.ElicitationContentValue: decode_elicitation_content_value,
-    types.ElicitationRequestScope: decode_elicitation_request_scope,
-    types.ElicitationSessionScope: decode_elicitation_session_scope,
-    types.HttpHeader: decode_http_header,
-    types.KillTerminalResponse: decode_kill_terminal_response,
-    types.ListSessionsRequest: decode_list_sessions_request, types.LoadSessionRequest: decode_load_session_request,
-    types.LogoutRequest: decode_logout_request,
-    types.McpServer: decode_mcp_server, types.McpServerHttp: decode_mcp_server_http,
-    types.McpServerSse: decode_mcp_server_sse, types.McpServerStdio: decode_mcp_server_stdio,
-    types.NewSessionRequest: decode_new_session_request,
-    types.PromptRequest: decode_prompt_request,
-    types.ReadTextFileResponse: decode_read_text_file_response,
-    types.ReleaseTerminalResponse: decode_release_terminal_response,
+    types.McpServer: decode_mcp_server,
     types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: decode_request_permission_response,
-    types.ResumeSessionRequest: decode_resume_session_request,
     types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestValueId: decode_set_session_config_option_request_value_id,
-    types.SetSessionModeRequest: decode_set_session_mode_request,
-    types.TerminalExitStatus: decode_terminal_exit_status,
-    types.TerminalOutputResponse: decode_terminal_output_response,
-    types.WaitForTerminalExitResponse: decode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: decode_write_text_file_response,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities, types.AgentCapabilities: encode_agent_capabilities,
-    types.AuthMethodAgent: encode_auth_method_agent, types.AuthMethodOther: encode_auth_method_other,
-    types.AuthMethodTerminal: encode_auth_method_terminal, types.AuthenticateResponse: encode_authenticate_response,
-    types.AvailableCommand: encode_available_command,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.ContentChunk: encode_content_chunk, types.Cost: encode_cost,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.CreateTerminalRequest: encode_create_terminal_request,
-    types.DeleteSessionResponse: encode_delete_session_response,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationRequestScope: encode_elicitation_request_scope, types.ElicitationSchema: encode_elicitation_schema,
-    types.ElicitationSessionScope: encode_elicitation_session_scope, types.EnumOption: encode_enum_option,
-    types.InitializeResponse: encode_initialize_response,
-    types.KillTerminalRequest: encode_kill_terminal_request,
-    types.ListSessionsResponse: encode_list_sessions_response, types.LoadSessionResponse: encode_load_session_response,
-    types.LogoutCapabilities: encode_logout_capabilities, types.LogoutResponse: encode_logout_response,
-    types.McpCapabilities: encode_mcp_capabilities, types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PromptCapabilities: encode_prompt_capabilities, types.PromptResponse: encode_prompt_response,
-    types.ReadTextFileRequest: encode_read_text_file_request,
-    types.ReleaseTerminalRequest: encode_release_terminal_request,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionCloseCapabilities: encode_session_close_capabilities,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionOther: encode_session_config_option_other,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities, types.SessionInfo: encode_session_info,
-    types.SessionListCapabilities: encode_session_list_capabilities, types.SessionMode: encode_session_mode,
-    types.SessionModeState: encode_session_mode_state, types.SessionNotification: encode_session_notification,
-    types.SessionResumeCapabilities: encode_session_resume_capabilities,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
-    types.SessionUpdateNotice: encode_session_update_notice, types.SessionUpdateOther: encode_session_update_other,
-    types.SessionUpdatePlan: encode_session_update_plan,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateToolCall: encode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.SetSessionModeResponse: encode_set_session_mode_response,
-    types.TerminalOutputRequest: encode_terminal_output_request,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentOther: encode_tool_call_content_other,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UnstructuredCommandInput: encode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: encode_write_text_file_request,
 }
 # fmt: on

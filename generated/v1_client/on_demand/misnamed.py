@@ -12,8 +12,8 @@ def meant_handlers(
 ) -> Iterator[tuple[str, str]]:
     """The names among `suspects` that differ little from those of `handlers`, each with these.
 
-    The name has the same words as that of a handler, is its end, or differs in one letter. If a handler is among the
-    user's `own` names, too, the method is assumed to be a part of it.
+    The name has the same words as that of a handler, is its end or lacks its sender, or differs in one letter. If a
+    handler is among the user's `own` names, too, the method is assumed to be a part of it.
     """
     for name in suspects:
         meant = sorted(handler for handler in handlers if _means(name, handler))
@@ -23,7 +23,9 @@ def meant_handlers(
 
 def _means(name: str, handler: str) -> bool:
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-    return handler.endswith(f"_{snake}") or _words(snake) == _words(handler) or _differ_in_one_letter(snake, handler)
+    if handler.endswith(f"_{snake}") or handler.startswith(f"{snake}_from_"):
+        return True
+    return _words(snake) == _words(handler) or _differ_in_one_letter(snake, handler)
 
 
 def _words(name: str) -> list[str]:

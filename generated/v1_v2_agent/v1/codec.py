@@ -13,7 +13,8 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
+from re import findall
 from typing import Any, Final, TypeVar, get_args, overload
 
 from . import types
@@ -40,17 +41,6 @@ from .._decode import (
 
 T = TypeVar("T")
 Bare = TypeVar("Bare", bound=types.WithMeta)
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def integer_from_0(value: Any) -> int:
@@ -107,7 +97,7 @@ decode_request_id: Reader[types.RequestId] = by_fit(
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.text = value if (value := data.get("text")).__class__ is str else string_at(data, "text")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -124,7 +114,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = value if (value := data.get("type")) == "image" else constant_at(data, "type", "image")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
@@ -146,7 +136,7 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = value if (value := data.get("type")) == "audio" else constant_at(data, "type", "audio")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
@@ -164,7 +154,8 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    value = data.get("type")
+    result.type = value if value == "resource_link" else constant_at(data, "type", "resource_link")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
@@ -198,7 +189,7 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = value if (value := data.get("type")) == "resource" else constant_at(data, "type", "resource")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.resource = at(data, "resource", decode_embedded_resource_resource)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -308,9 +299,10 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.agent_capabilities = lenient_or_made(
@@ -452,7 +444,7 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -537,9 +529,10 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.client_capabilities = lenient_or_made(
@@ -649,7 +642,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
@@ -660,7 +653,7 @@ def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
-    result.type = "sse" if data.get("type") == "sse" else constant_at(data, "type", "sse")
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
@@ -771,7 +764,7 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
     return result
 
@@ -830,14 +823,15 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     return result
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -900,7 +894,7 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -913,7 +907,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
     return result
 
 
@@ -921,7 +915,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
@@ -1567,165 +1561,62 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-# fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AgentAuthCapabilities: decode_agent_auth_capabilities, types.AgentCapabilities: decode_agent_capabilities,
-    types.Annotations: decode_annotations, types.AuthCapabilities: decode_auth_capabilities,
-    types.AuthMethod: decode_auth_method, types.AuthMethodAgent: decode_auth_method_agent,
-    types.AuthMethodTerminal: decode_auth_method_terminal, types.AuthenticateRequest: decode_authenticate_request,
-    types.BlobResourceContents: decode_blob_resource_contents,
-    types.BooleanConfigOptionCapabilities: decode_boolean_config_option_capabilities,
-    types.CancelNotification: decode_cancel_notification,
-    types.CancelRequestNotification: decode_cancel_request_notification,
-    types.ClientCapabilities: decode_client_capabilities,
-    types.ClientSessionCapabilities: decode_client_session_capabilities,
-    types.CloseSessionRequest: decode_close_session_request,
-    types.CompactionCapabilities: decode_compaction_capabilities, types.CompactionStatus: string,
-    types.ContentBlock: decode_content_block, types.ContentBlockAudio: decode_content_block_audio,
-    types.ContentBlockImage: decode_content_block_image, types.ContentBlockResource: decode_content_block_resource,
-    types.ContentBlockResourceLink: decode_content_block_resource_link,
-    types.ContentBlockText: decode_content_block_text,
-    types.CreateElicitationResponse: decode_create_elicitation_response,
-    types.CreateElicitationResponseAccept: decode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: decode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: decode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: decode_create_elicitation_response_other,
-    types.CreateTerminalResponse: decode_create_terminal_response,
-    types.DeleteSessionRequest: decode_delete_session_request,
-    types.ElicitationCapabilities: decode_elicitation_capabilities,
-    types.ElicitationContentValue: decode_elicitation_content_value,
-    types.ElicitationFormCapabilities: decode_elicitation_form_capabilities,
-    types.ElicitationUrlCapabilities: decode_elicitation_url_capabilities,
-    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.EnvVariable: decode_env_variable,
-    types.Error: decode_error, types.ErrorCode: integer,
-    types.FileSystemCapabilities: decode_file_system_capabilities,
-    types.HttpHeader: decode_http_header,
-    types.Implementation: decode_implementation, types.InitializeRequest: decode_initialize_request,
-    types.InitializeResponse: decode_initialize_response,
-    types.KillTerminalResponse: decode_kill_terminal_response,
-    types.ListSessionsRequest: decode_list_sessions_request, types.LoadSessionRequest: decode_load_session_request,
-    types.LogoutCapabilities: decode_logout_capabilities, types.LogoutRequest: decode_logout_request,
-    types.McpCapabilities: decode_mcp_capabilities, types.McpServer: decode_mcp_server,
-    types.McpServerHttp: decode_mcp_server_http, types.McpServerSse: decode_mcp_server_sse,
-    types.McpServerStdio: decode_mcp_server_stdio,
-    types.NewSessionRequest: decode_new_session_request, types.NoticeCapabilities: decode_notice_capabilities,
-    types.NoticeSeverity: string,
-    types.PromptCapabilities: decode_prompt_capabilities, types.PromptRequest: decode_prompt_request,
-    types.ProtocolVersion: decode_protocol_version,
-    types.ReadTextFileResponse: decode_read_text_file_response,
-    types.ReleaseTerminalResponse: decode_release_terminal_response, types.RequestId: decode_request_id,
-    types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: decode_request_permission_response,
-    types.ResumeSessionRequest: decode_resume_session_request, types.Role: decode_role,
-    types.SessionAdditionalDirectoriesCapabilities: decode_session_additional_directories_capabilities,
-    types.SessionCapabilities: decode_session_capabilities,
-    types.SessionCloseCapabilities: decode_session_close_capabilities, types.SessionConfigOptionCategory: string,
-    types.SessionConfigOptionsCapabilities: decode_session_config_options_capabilities,
-    types.SessionDeleteCapabilities: decode_session_delete_capabilities,
-    types.SessionListCapabilities: decode_session_list_capabilities,
-    types.SessionResumeCapabilities: decode_session_resume_capabilities,
-    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestValueId: decode_set_session_config_option_request_value_id,
-    types.SetSessionModeRequest: decode_set_session_mode_request,
-    types.TerminalExitStatus: decode_terminal_exit_status,
-    types.TerminalOutputResponse: decode_terminal_output_response,
-    types.TextResourceContents: decode_text_resource_contents,
-    types.WaitForTerminalExitResponse: decode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: decode_write_text_file_response,
-}
-ENCODERS: Final = Encoders({
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities, types.AgentCapabilities: encode_agent_capabilities,
-    types.Annotations: encode_annotations, types.AuthMethodAgent: encode_auth_method_agent,
-    types.AuthMethodTerminal: encode_auth_method_terminal, types.AuthenticateResponse: encode_authenticate_response,
-    types.AvailableCommand: encode_available_command,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.ContentBlockAudio: encode_content_block_audio, types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockText: encode_content_block_text, types.Cost: encode_cost,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.CreateTerminalRequest: encode_create_terminal_request,
-    types.DeleteSessionResponse: encode_delete_session_response,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationSchema: encode_elicitation_schema, types.EnumOption: encode_enum_option,
-    types.EnvVariable: encode_env_variable, types.Error: encode_error,
-    types.Implementation: encode_implementation, types.InitializeResponse: encode_initialize_response,
-    types.KillTerminalRequest: encode_kill_terminal_request,
-    types.ListSessionsResponse: encode_list_sessions_response, types.LoadSessionResponse: encode_load_session_response,
-    types.LogoutCapabilities: encode_logout_capabilities, types.LogoutResponse: encode_logout_response,
-    types.McpCapabilities: encode_mcp_capabilities, types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PromptCapabilities: encode_prompt_capabilities, types.PromptResponse: encode_prompt_response,
-    types.ReadTextFileRequest: encode_read_text_file_request,
-    types.ReleaseTerminalRequest: encode_release_terminal_request,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionCloseCapabilities: encode_session_close_capabilities,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities, types.SessionInfo: encode_session_info,
-    types.SessionListCapabilities: encode_session_list_capabilities, types.SessionMode: encode_session_mode,
-    types.SessionModeState: encode_session_mode_state, types.SessionNotification: encode_session_notification,
-    types.SessionResumeCapabilities: encode_session_resume_capabilities,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
-    types.SessionUpdateNotice: encode_session_update_notice, types.SessionUpdatePlan: encode_session_update_plan,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateToolCall: encode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.SetSessionModeResponse: encode_set_session_mode_response,
-    types.TerminalOutputRequest: encode_terminal_output_request,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UnstructuredCommandInput: encode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: encode_write_text_file_request,
-})
-# fmt: on
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
 
 
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
     from .on_demand import codec as more
 
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+# fmt: off
+DECODERS: Final = Decoders({
+    str: string, int: integer, float: number, bool: boolean, Any: anything,
+    types.AuthMethod: decode_auth_method,
+    types.CompactionStatus: string, types.ContentBlock: decode_content_block,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
+    types.ElicitationContentValue: decode_elicitation_content_value,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.ErrorCode: integer,
+    types.McpServer: decode_mcp_server,
+    types.NoticeSeverity: string,
+    types.ProtocolVersion: decode_protocol_version,
+    types.RequestId: decode_request_id, types.RequestPermissionOutcome: decode_request_permission_outcome,
+    types.Role: decode_role,
+    types.SessionConfigOptionCategory: string,
+    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
+})
+# fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -1740,9 +1631,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

@@ -13,7 +13,8 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
+from re import findall
 from typing import Any, Final, TypeVar, overload
 
 from . import types
@@ -40,17 +41,6 @@ from .._decode import (
 
 T = TypeVar("T")
 Bare = TypeVar("Bare", bound=types.WithMeta)
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def integer_from_0(value: Any) -> int:
@@ -114,7 +104,7 @@ decode_request_id: Reader[types.RequestId] = by_fit(
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.text = value if (value := data.get("text")).__class__ is str else string_at(data, "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -131,7 +121,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = value if (value := data.get("type")) == "image" else constant_at(data, "type", "image")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
     value = data.get("uri", UNSET)
@@ -153,7 +143,7 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = value if (value := data.get("type")) == "audio" else constant_at(data, "type", "audio")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
@@ -171,7 +161,8 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    value = data.get("type")
+    result.type = value if value == "resource_link" else constant_at(data, "type", "resource_link")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.uri = value if (value := data.get("uri")).__class__ is str else string_at(data, "uri")
     value = data.get("title", UNSET)
@@ -210,7 +201,7 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = value if (value := data.get("type")) == "resource" else constant_at(data, "type", "resource")
     result.resource = at(data, "resource", decode_embedded_resource_resource)
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -342,9 +333,10 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.info = at(data, "info", decode_implementation)
@@ -487,7 +479,7 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -512,7 +504,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
-    result.type = "agent" if data.get("type") == "agent" else constant_at(data, "type", "agent")
+    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
     result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -584,10 +576,9 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnsupportedProtocolVersionErrorData)
+    value = data.get("requested")
     result.requested = (
-        value
-        if (value := data.get("requested")).__class__ is int and 0 <= value <= 65535
-        else at(data, "requested", decode_protocol_version)
+        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
     )
     result.supported = array_at(data, "supported", decode_protocol_version)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -631,9 +622,10 @@ decode_error_data: Reader[types.ErrorData] = by_fit(
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.info = at(data, "info", decode_implementation)
@@ -695,7 +687,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
@@ -706,7 +698,7 @@ def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
-    result.type = "stdio" if data.get("type") == "stdio" else constant_at(data, "type", "stdio")
+    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
@@ -779,7 +771,7 @@ def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReplayFromStart)
-    result.type = "start" if data.get("type") == "start" else constant_at(data, "type", "start")
+    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -832,7 +824,7 @@ def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionCon
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "id" if data.get("type") == "id" else constant_at(data, "type", "id")
+    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
     result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
     return result
 
@@ -843,7 +835,7 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
     return result
 
@@ -898,7 +890,8 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -906,7 +899,7 @@ def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermis
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -935,7 +928,7 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -948,7 +941,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
     return result
 
 
@@ -956,7 +949,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
@@ -1858,199 +1851,67 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-# fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AgentAuthCapabilities: decode_agent_auth_capabilities, types.AgentCapabilities: decode_agent_capabilities,
-    types.Annotations: decode_annotations, types.AuthMethod: decode_auth_method,
-    types.AuthMethodAgent: decode_auth_method_agent, types.AuthMethodOther: decode_auth_method_other,
-    types.AuthMethodTerminal: decode_auth_method_terminal,
-    types.BlobResourceContents: decode_blob_resource_contents,
-    types.CancelRequestNotification: decode_cancel_request_notification,
-    types.CancelSessionNotification: decode_cancel_session_notification,
-    types.CancelTerminalRequest: decode_cancel_terminal_request,
-    types.CancelToolCallRequest: decode_cancel_tool_call_request,
-    types.ClientAuthCapabilities: decode_client_auth_capabilities, types.ClientCapabilities: decode_client_capabilities,
-    types.CloseSessionRequest: decode_close_session_request, types.CompactionStatus: string,
-    types.ContentBlock: decode_content_block, types.ContentBlockAudio: decode_content_block_audio,
-    types.ContentBlockImage: decode_content_block_image, types.ContentBlockOther: decode_content_block_other,
-    types.ContentBlockResource: decode_content_block_resource,
-    types.ContentBlockResourceLink: decode_content_block_resource_link,
-    types.ContentBlockText: decode_content_block_text,
-    types.CreateElicitationResponse: decode_create_elicitation_response,
-    types.CreateElicitationResponseAccept: decode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: decode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: decode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: decode_create_elicitation_response_other,
-    types.DeleteSessionRequest: decode_delete_session_request, types.DiffFileType: string,
-    types.DiffPatchFormat: string,
-    types.ElicitationCapabilities: decode_elicitation_capabilities,
-    types.ElicitationContentValue: decode_elicitation_content_value,
-    types.ElicitationFormCapabilities: decode_elicitation_form_capabilities,
-    types.ElicitationUrlCapabilities: decode_elicitation_url_capabilities,
-    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.EnvVariable: decode_env_variable,
-    types.Error: decode_error, types.ErrorCode: integer, types.ErrorData: decode_error_data,
-    types.HttpHeader: decode_http_header,
-    types.Icon: decode_icon, types.IconTheme: string, types.Implementation: decode_implementation,
-    types.InitializeRequest: decode_initialize_request, types.InitializeResponse: decode_initialize_response,
-    types.ListSessionsRequest: decode_list_sessions_request, types.LoginAuthRequest: decode_login_auth_request,
-    types.LogoutAuthRequest: decode_logout_auth_request,
-    types.McpCapabilities: decode_mcp_capabilities, types.McpHttpCapabilities: decode_mcp_http_capabilities,
-    types.McpServer: decode_mcp_server, types.McpServerHttp: decode_mcp_server_http,
-    types.McpServerOther: decode_mcp_server_other, types.McpServerStdio: decode_mcp_server_stdio,
-    types.McpStdioCapabilities: decode_mcp_stdio_capabilities,
-    types.NewSessionRequest: decode_new_session_request, types.NoticeSeverity: string,
-    types.PermissionOptionKind: string, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
-    types.PromptAudioCapabilities: decode_prompt_audio_capabilities,
-    types.PromptCapabilities: decode_prompt_capabilities,
-    types.PromptEmbeddedContextCapabilities: decode_prompt_embedded_context_capabilities,
-    types.PromptImageCapabilities: decode_prompt_image_capabilities, types.PromptRequest: decode_prompt_request,
-    types.ProtocolVersion: decode_protocol_version,
-    types.ReplayFrom: decode_replay_from, types.ReplayFromOther: decode_replay_from_other,
-    types.ReplayFromStart: decode_replay_from_start, types.RequestId: decode_request_id,
-    types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeOther: decode_request_permission_outcome_other,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: decode_request_permission_response,
-    types.ResumeSessionRequest: decode_resume_session_request, types.Role: string,
-    types.SessionAdditionalDirectoriesCapabilities: decode_session_additional_directories_capabilities,
-    types.SessionCapabilities: decode_session_capabilities, types.SessionConfigOptionCategory: string,
-    types.SessionDeleteCapabilities: decode_session_delete_capabilities,
-    types.SessionNotFoundErrorData: decode_session_not_found_error_data,
-    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestId: decode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestOther: decode_set_session_config_option_request_other,
-    types.StringFormat: string,
-    types.TerminalAuthCapabilities: decode_terminal_auth_capabilities,
-    types.TextResourceContents: decode_text_resource_contents, types.ToolCallStatus: string, types.ToolKind: string,
-    types.UnsupportedProtocolVersionErrorData: decode_unsupported_protocol_version_error_data,
-}
-ENCODERS: Final = Encoders({
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities, types.AgentCapabilities: encode_agent_capabilities,
-    types.Annotations: encode_annotations, types.AuthMethodAgent: encode_auth_method_agent,
-    types.AuthMethodOther: encode_auth_method_other, types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AvailableCommandCommand: encode_available_command_command,
-    types.AvailableCommandInputOther: encode_available_command_input_other,
-    types.AvailableCommandInputText: encode_available_command_input_text,
-    types.AvailableCommandOther: encode_available_command_other,
-    types.BackgroundWorkOther: encode_background_work_other,
-    types.BackgroundWorkTerminal: encode_background_work_terminal,
-    types.BackgroundWorkToolCall: encode_background_work_tool_call,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-    types.CancelTerminalResponse: encode_cancel_terminal_response,
-    types.CancelToolCallResponse: encode_cancel_tool_call_response,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.ContentBlockAudio: encode_content_block_audio, types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockOther: encode_content_block_other, types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockText: encode_content_block_text, types.Cost: encode_cost,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.DeleteSessionResponse: encode_delete_session_response, types.DiffChangeAdd: encode_diff_change_add,
-    types.DiffChangeCopy: encode_diff_change_copy, types.DiffChangeDelete: encode_diff_change_delete,
-    types.DiffChangeModify: encode_diff_change_modify, types.DiffChangeMove: encode_diff_change_move,
-    types.DiffChangeOther: encode_diff_change_other, types.DiffPatch: encode_diff_patch,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationSchema: encode_elicitation_schema, types.EnumOption: encode_enum_option,
-    types.EnvVariable: encode_env_variable, types.Error: encode_error,
-    types.Icon: encode_icon, types.Implementation: encode_implementation,
-    types.InitializeResponse: encode_initialize_response,
-    types.ListSessionsResponse: encode_list_sessions_response, types.LoginAuthResponse: encode_login_auth_response,
-    types.LogoutAuthResponse: encode_logout_auth_response,
-    types.McpCapabilities: encode_mcp_capabilities, types.McpHttpCapabilities: encode_mcp_http_capabilities,
-    types.McpStdioCapabilities: encode_mcp_stdio_capabilities,
-    types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PlanUpdateContentItems: encode_plan_update_content_items,
-    types.PlanUpdateContentOther: encode_plan_update_content_other,
-    types.PromptAudioCapabilities: encode_prompt_audio_capabilities,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.PromptEmbeddedContextCapabilities: encode_prompt_embedded_context_capabilities,
-    types.PromptImageCapabilities: encode_prompt_image_capabilities, types.PromptResponse: encode_prompt_response,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.RequestPermissionSubjectCommand: encode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: encode_request_permission_subject_other,
-    types.RequestPermissionSubjectToolCall: encode_request_permission_subject_tool_call,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionOther: encode_session_config_option_other,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities, types.SessionInfo: encode_session_info,
-    types.SessionNotFoundErrorData: encode_session_not_found_error_data,
-    types.SessionUpdateAgentMessage: encode_session_update_agent_message,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThought: encode_session_update_agent_thought,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateNotice: encode_session_update_notice, types.SessionUpdateOther: encode_session_update_other,
-    types.SessionUpdatePlanUpdate: encode_session_update_plan_update,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateStateUpdateIdleCancelled: encode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleEndTurn: encode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleError: encode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleMaxTokens: encode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: encode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleNone: encode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateIdleOther: encode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleRefusal: encode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateOther: encode_session_update_state_update_other,
-    types.SessionUpdateStateUpdateRequiresAction: encode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateRunning: encode_session_update_state_update_running,
-    types.SessionUpdateTerminalOutputChunk: encode_session_update_terminal_output_chunk,
-    types.SessionUpdateTerminalUpdate: encode_session_update_terminal_update,
-    types.SessionUpdateToolCallContentChunk: encode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateUserMessage: encode_session_update_user_message,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.TerminalCancelCapabilities: encode_terminal_cancel_capabilities,
-    types.TerminalCapabilities: encode_terminal_capabilities, types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutput: encode_terminal_output, types.TerminalSize: encode_terminal_size,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.ToolCallCancelCapabilities: encode_tool_call_cancel_capabilities,
-    types.ToolCallCapabilities: encode_tool_call_capabilities,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentOther: encode_tool_call_content_other,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UnsupportedProtocolVersionErrorData: encode_unsupported_protocol_version_error_data,
-    types.UpdateSessionNotification: encode_update_session_notification,
-})
-# fmt: on
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
 
 
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
     from .on_demand import codec as more
 
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+# fmt: off
+DECODERS: Final = Decoders({
+    str: string, int: integer, float: number, bool: boolean, Any: anything,
+    types.AuthMethod: decode_auth_method,
+    types.CompactionStatus: string, types.ContentBlock: decode_content_block,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
+    types.DiffFileType: string, types.DiffPatchFormat: string,
+    types.ElicitationContentValue: decode_elicitation_content_value,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.ErrorCode: integer,
+    types.ErrorData: decode_error_data,
+    types.IconTheme: string,
+    types.McpServer: decode_mcp_server,
+    types.NoticeSeverity: string,
+    types.PermissionOptionKind: string, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
+    types.ProtocolVersion: decode_protocol_version,
+    types.ReplayFrom: decode_replay_from, types.RequestId: decode_request_id,
+    types.RequestPermissionOutcome: decode_request_permission_outcome, types.Role: string,
+    types.SessionConfigOptionCategory: string,
+    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request, types.StringFormat: string,
+    types.ToolCallStatus: string, types.ToolKind: string,
+})
+# fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -2065,9 +1926,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

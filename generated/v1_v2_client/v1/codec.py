@@ -13,7 +13,8 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
+from re import findall
 from typing import Any, Final, TypeVar, overload
 
 from . import types
@@ -40,17 +41,6 @@ from .._decode import (
 
 T = TypeVar("T")
 Bare = TypeVar("Bare", bound=types.WithMeta)
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def integer_from_0(value: Any) -> int:
@@ -165,7 +155,7 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -174,7 +164,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
     value = data.get("oldText", UNSET)
     result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
@@ -186,7 +176,7 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -215,7 +205,7 @@ decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.text = value if (value := data.get("text")).__class__ is str else string_at(data, "text")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -232,7 +222,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = value if (value := data.get("type")) == "image" else constant_at(data, "type", "image")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
@@ -254,7 +244,7 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = value if (value := data.get("type")) == "audio" else constant_at(data, "type", "audio")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
     result.mime_type = value if (value := data.get("mimeType")).__class__ is str else string_at(data, "mimeType")
@@ -272,7 +262,8 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    value = data.get("type")
+    result.type = value if value == "resource_link" else constant_at(data, "type", "resource_link")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
@@ -306,7 +297,7 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = value if (value := data.get("type")) == "resource" else constant_at(data, "type", "resource")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.resource = at(data, "resource", decode_embedded_resource_resource)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -510,7 +501,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -521,7 +512,7 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -549,10 +540,9 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -563,10 +553,9 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -664,7 +653,7 @@ decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = open_choic
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -695,7 +684,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
+    result.type = value if (value := data.get("type")) == "number" else constant_at(data, "type", "number")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -710,7 +699,7 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
+    result.type = value if (value := data.get("type")) == "integer" else constant_at(data, "type", "integer")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -728,7 +717,7 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -742,7 +731,7 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
+    result.type = value if (value := data.get("type")) == "array" else constant_at(data, "type", "array")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -804,7 +793,7 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     result.enum = array_at(data, "enum", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -842,9 +831,10 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.agent_capabilities = lenient_or_made(
@@ -928,7 +918,7 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("description", UNSET)
@@ -1004,9 +994,8 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionModeState)
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1033,10 +1022,9 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is str else string_at(data, "currentValue")
-    )
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
 
@@ -1051,10 +1039,9 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is bool else at(data, "currentValue", boolean)
-    )
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
     return result
 
 
@@ -1210,10 +1197,9 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
+        value if value == "user_message_chunk" else constant_at(data, "sessionUpdate", "user_message_chunk")
     )
     return result
 
@@ -1225,10 +1211,9 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
+        value if value == "agent_message_chunk" else constant_at(data, "sessionUpdate", "agent_message_chunk")
     )
     return result
 
@@ -1240,10 +1225,9 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
+        value if value == "agent_thought_chunk" else constant_at(data, "sessionUpdate", "agent_thought_chunk")
     )
     return result
 
@@ -1251,9 +1235,8 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
-    result.session_update = (
-        "tool_call" if data.get("sessionUpdate") == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
     value = data.get("name", UNSET)
@@ -1287,10 +1270,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
+        value if value == "tool_call_update" else constant_at(data, "sessionUpdate", "tool_call_update")
     )
     return result
 
@@ -1298,9 +1280,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
-    result.session_update = (
-        "plan" if data.get("sessionUpdate") == "plan" else constant_at(data, "sessionUpdate", "plan")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "plan" else constant_at(data, "sessionUpdate", "plan")
     result.entries = lenient_list(data, "entries", decode_plan_entry)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1309,9 +1290,10 @@ def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
+        value
+        if value == "available_commands_update"
         else constant_at(data, "sessionUpdate", "available_commands_update")
     )
     result.available_commands = lenient_list(data, "availableCommands", decode_available_command)
@@ -1322,14 +1304,12 @@ def decode_session_update_available_commands_update(raw: Any) -> types.SessionUp
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "current_mode_update"
-        if data.get("sessionUpdate") == "current_mode_update"
-        else constant_at(data, "sessionUpdate", "current_mode_update")
+        value if value == "current_mode_update" else constant_at(data, "sessionUpdate", "current_mode_update")
     )
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1337,10 +1317,9 @@ def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCu
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
+        value if value == "config_option_update" else constant_at(data, "sessionUpdate", "config_option_update")
     )
     result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1350,10 +1329,9 @@ def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateC
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
+        value if value == "session_info_update" else constant_at(data, "sessionUpdate", "session_info_update")
     )
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
@@ -1366,17 +1344,12 @@ def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSe
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
-    result.used = (
-        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
-    )
-    result.size = (
-        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "usage_update" else constant_at(data, "sessionUpdate", "usage_update")
+    value = data.get("used")
+    result.used = value if value.__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    value = data.get("size")
+    result.size = value if value.__class__ is int and value >= 0 else at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1385,9 +1358,8 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "notice" else constant_at(data, "sessionUpdate", "notice")
     result.severity = value if (value := data.get("severity")).__class__ is str else string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
     value = data.get("description", UNSET)
@@ -1399,14 +1371,12 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
+        value if value == "compaction_update" else constant_at(data, "sessionUpdate", "compaction_update")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.status = value if (value := data.get("status")).__class__ is str else string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
     value = data.get("error", UNSET)
@@ -1418,14 +1388,12 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
+        value if value == "compaction_summary_chunk" else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1451,9 +1419,8 @@ def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
     ):
         raise unfit("SessionUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateOther)
-    result.session_update = (
-        value if (value := data.get("sessionUpdate")).__class__ is str else string_at(data, "sessionUpdate")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value.__class__ is str else string_at(data, "sessionUpdate")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate"}}
     return result
 
@@ -1493,9 +1460,8 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommand)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1524,9 +1490,8 @@ def decode_cost(raw: Any) -> types.Cost:
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1534,9 +1499,10 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
     result.protocol_version = (
         value
-        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        if value.__class__ is int and 0 <= value <= 65535
         else at(data, "protocolVersion", decode_protocol_version)
     )
     result.client_capabilities = lenient_or_made(
@@ -1903,176 +1869,68 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-# fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AgentAuthCapabilities: decode_agent_auth_capabilities, types.AgentCapabilities: decode_agent_capabilities,
-    types.Annotations: decode_annotations, types.AuthCapabilities: decode_auth_capabilities,
-    types.AuthMethod: decode_auth_method, types.AuthMethodAgent: decode_auth_method_agent,
-    types.AuthMethodOther: decode_auth_method_other, types.AuthMethodTerminal: decode_auth_method_terminal,
-    types.AuthenticateResponse: decode_authenticate_response, types.AvailableCommand: decode_available_command,
-    types.BlobResourceContents: decode_blob_resource_contents,
-    types.BooleanConfigOptionCapabilities: decode_boolean_config_option_capabilities,
-    types.CancelRequestNotification: decode_cancel_request_notification,
-    types.ClientCapabilities: decode_client_capabilities,
-    types.ClientSessionCapabilities: decode_client_session_capabilities,
-    types.CloseSessionResponse: decode_close_session_response,
-    types.CompactionCapabilities: decode_compaction_capabilities, types.CompactionStatus: string,
-    types.CompleteElicitationNotification: decode_complete_elicitation_notification,
-    types.ContentBlock: decode_content_block, types.ContentBlockAudio: decode_content_block_audio,
-    types.ContentBlockImage: decode_content_block_image, types.ContentBlockOther: decode_content_block_other,
-    types.ContentBlockResource: decode_content_block_resource,
-    types.ContentBlockResourceLink: decode_content_block_resource_link,
-    types.ContentBlockText: decode_content_block_text, types.Cost: decode_cost,
-    types.CreateElicitationRequest: decode_create_elicitation_request,
-    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-    types.CreateElicitationRequestFormRequest: decode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: decode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-    types.CreateElicitationRequestOtherRequest: decode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: decode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-    types.CreateElicitationRequestUrlRequest: decode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: decode_create_elicitation_request_url_session,
-    types.CreateTerminalRequest: decode_create_terminal_request,
-    types.DeleteSessionResponse: decode_delete_session_response,
-    types.ElicitationCapabilities: decode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: decode_elicitation_form_capabilities,
-    types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.ElicitationPropertySchemaArray: decode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: decode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: decode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: decode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: decode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: decode_elicitation_property_schema_string,
-    types.ElicitationSchema: decode_elicitation_schema, types.ElicitationSchemaType: decode_elicitation_schema_type,
-    types.ElicitationUrlCapabilities: decode_elicitation_url_capabilities,
-    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.EnumOption: decode_enum_option,
-    types.EnvVariable: decode_env_variable, types.Error: decode_error, types.ErrorCode: integer,
-    types.FileSystemCapabilities: decode_file_system_capabilities,
-    types.Implementation: decode_implementation, types.InitializeRequest: decode_initialize_request,
-    types.InitializeResponse: decode_initialize_response,
-    types.KillTerminalRequest: decode_kill_terminal_request,
-    types.ListSessionsResponse: decode_list_sessions_response, types.LoadSessionResponse: decode_load_session_response,
-    types.LogoutCapabilities: decode_logout_capabilities, types.LogoutResponse: decode_logout_response,
-    types.McpCapabilities: decode_mcp_capabilities, types.MultiSelectItems: decode_multi_select_items,
-    types.MultiSelectItemsOther: decode_multi_select_items_other,
-    types.MultiSelectItemsString: decode_multi_select_items_string,
-    types.NewSessionResponse: decode_new_session_response, types.NoticeCapabilities: decode_notice_capabilities,
-    types.NoticeSeverity: string,
-    types.PermissionOption: decode_permission_option, types.PermissionOptionKind: string,
-    types.PlanEntry: decode_plan_entry, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
-    types.PromptCapabilities: decode_prompt_capabilities, types.PromptResponse: decode_prompt_response,
-    types.ProtocolVersion: decode_protocol_version,
-    types.ReadTextFileRequest: decode_read_text_file_request,
-    types.ReleaseTerminalRequest: decode_release_terminal_request, types.RequestId: decode_request_id,
-    types.RequestPermissionRequest: decode_request_permission_request,
-    types.ResumeSessionResponse: decode_resume_session_response, types.Role: string,
-    types.SessionAdditionalDirectoriesCapabilities: decode_session_additional_directories_capabilities,
-    types.SessionCapabilities: decode_session_capabilities,
-    types.SessionCloseCapabilities: decode_session_close_capabilities,
-    types.SessionConfigOption: decode_session_config_option,
-    types.SessionConfigOptionBoolean: decode_session_config_option_boolean, types.SessionConfigOptionCategory: string,
-    types.SessionConfigOptionOther: decode_session_config_option_other,
-    types.SessionConfigOptionSelect: decode_session_config_option_select,
-    types.SessionConfigOptionsCapabilities: decode_session_config_options_capabilities,
-    types.SessionConfigSelectGroup: decode_session_config_select_group,
-    types.SessionConfigSelectOption: decode_session_config_select_option,
-    types.SessionConfigSelectOptions: decode_session_config_select_options,
-    types.SessionDeleteCapabilities: decode_session_delete_capabilities, types.SessionInfo: decode_session_info,
-    types.SessionListCapabilities: decode_session_list_capabilities, types.SessionMode: decode_session_mode,
-    types.SessionModeState: decode_session_mode_state, types.SessionNotification: decode_session_notification,
-    types.SessionResumeCapabilities: decode_session_resume_capabilities, types.SessionUpdate: decode_session_update,
-    types.SessionUpdateAgentMessageChunk: decode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: decode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: decode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: decode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: decode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: decode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: decode_session_update_current_mode_update,
-    types.SessionUpdateNotice: decode_session_update_notice, types.SessionUpdateOther: decode_session_update_other,
-    types.SessionUpdatePlan: decode_session_update_plan,
-    types.SessionUpdateSessionInfoUpdate: decode_session_update_session_info_update,
-    types.SessionUpdateToolCall: decode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: decode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: decode_session_update_usage_update,
-    types.SessionUpdateUserMessageChunk: decode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: decode_set_session_config_option_response,
-    types.SetSessionModeResponse: decode_set_session_mode_response, types.StopReason: string,
-    types.StringFormat: decode_string_format,
-    types.TerminalOutputRequest: decode_terminal_output_request,
-    types.TextResourceContents: decode_text_resource_contents,
-    types.TitledMultiSelectItems: decode_titled_multi_select_items, types.ToolCallContent: decode_tool_call_content,
-    types.ToolCallContentContent: decode_tool_call_content_content,
-    types.ToolCallContentDiff: decode_tool_call_content_diff,
-    types.ToolCallContentOther: decode_tool_call_content_other,
-    types.ToolCallContentTerminal: decode_tool_call_content_terminal, types.ToolCallLocation: decode_tool_call_location,
-    types.ToolCallStatus: string, types.ToolCallUpdate: decode_tool_call_update, types.ToolKind: string,
-    types.UnstructuredCommandInput: decode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: decode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: decode_write_text_file_request,
-}
-ENCODERS: Final = Encoders({
-    types.Annotations: encode_annotations, types.AuthCapabilities: encode_auth_capabilities,
-    types.AuthenticateRequest: encode_authenticate_request,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.BooleanConfigOptionCapabilities: encode_boolean_config_option_capabilities,
-    types.CancelNotification: encode_cancel_notification,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.ClientSessionCapabilities: encode_client_session_capabilities,
-    types.CloseSessionRequest: encode_close_session_request,
-    types.CompactionCapabilities: encode_compaction_capabilities, types.ContentBlockAudio: encode_content_block_audio,
-    types.ContentBlockImage: encode_content_block_image, types.ContentBlockOther: encode_content_block_other,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockText: encode_content_block_text,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.CreateTerminalResponse: encode_create_terminal_response,
-    types.DeleteSessionRequest: encode_delete_session_request,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities, types.EnvVariable: encode_env_variable,
-    types.Error: encode_error,
-    types.FileSystemCapabilities: encode_file_system_capabilities,
-    types.HttpHeader: encode_http_header,
-    types.Implementation: encode_implementation, types.InitializeRequest: encode_initialize_request,
-    types.KillTerminalResponse: encode_kill_terminal_response,
-    types.ListSessionsRequest: encode_list_sessions_request, types.LoadSessionRequest: encode_load_session_request,
-    types.LogoutRequest: encode_logout_request,
-    types.McpServerHttp: encode_mcp_server_http, types.McpServerSse: encode_mcp_server_sse,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.NewSessionRequest: encode_new_session_request, types.NoticeCapabilities: encode_notice_capabilities,
-    types.PromptRequest: encode_prompt_request,
-    types.ReadTextFileResponse: encode_read_text_file_response,
-    types.ReleaseTerminalResponse: encode_release_terminal_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.SessionConfigOptionsCapabilities: encode_session_config_options_capabilities,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestValueId: encode_set_session_config_option_request_value_id,
-    types.SetSessionModeRequest: encode_set_session_mode_request,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutputResponse: encode_terminal_output_response,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: encode_write_text_file_response,
-})
-# fmt: on
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
 
 
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
     from .on_demand import codec as more
 
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+# fmt: off
+DECODERS: Final = Decoders({
+    str: string, int: integer, float: number, bool: boolean, Any: anything,
+    types.AuthMethod: decode_auth_method,
+    types.CompactionStatus: string, types.ContentBlock: decode_content_block,
+    types.CreateElicitationRequest: decode_create_elicitation_request,
+    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
+    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
+    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
+    types.ElicitationPropertySchema: decode_elicitation_property_schema,
+    types.ElicitationSchemaType: decode_elicitation_schema_type,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource, types.ErrorCode: integer,
+    types.MultiSelectItems: decode_multi_select_items,
+    types.NoticeSeverity: string,
+    types.PermissionOptionKind: string, types.PlanEntryPriority: string, types.PlanEntryStatus: string,
+    types.ProtocolVersion: decode_protocol_version,
+    types.RequestId: decode_request_id, types.Role: string,
+    types.SessionConfigOption: decode_session_config_option, types.SessionConfigOptionCategory: string,
+    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionUpdate: decode_session_update,
+    types.StopReason: string, types.StringFormat: decode_string_format,
+    types.ToolCallContent: decode_tool_call_content, types.ToolCallStatus: string, types.ToolKind: string,
+})
+# fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -2087,9 +1945,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

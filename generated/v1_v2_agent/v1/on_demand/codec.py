@@ -127,7 +127,7 @@ decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(TOOL_CALL_STATUS)
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -136,7 +136,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
     value = data.get("oldText", UNSET)
     result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
@@ -148,7 +148,7 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -179,11 +179,8 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     result = new(types.PermissionOption)
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.kind = (
-        value
-        if (value := data.get("kind")) in PERMISSION_OPTION_KIND
-        else at(data, "kind", decode_permission_option_kind)
-    )
+    value = data.get("kind")
+    result.kind = value if value in PERMISSION_OPTION_KIND else at(data, "kind", decode_permission_option_kind)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -269,7 +266,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -291,7 +288,7 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -319,10 +316,9 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -333,10 +329,9 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -440,7 +435,7 @@ decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(ELI
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -474,7 +469,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
+    result.type = value if (value := data.get("type")) == "number" else constant_at(data, "type", "number")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -489,7 +484,7 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
+    result.type = value if (value := data.get("type")) == "integer" else constant_at(data, "type", "integer")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -507,7 +502,7 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -521,7 +516,7 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
+    result.type = value if (value := data.get("type")) == "array" else constant_at(data, "type", "array")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -584,7 +579,7 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     result.enum = array_at(data, "enum", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -634,9 +629,8 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionModeState)
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -663,10 +657,9 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is str else string_at(data, "currentValue")
-    )
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
 
@@ -681,10 +674,9 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is bool else at(data, "currentValue", boolean)
-    )
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
     return result
 
 
@@ -784,9 +776,8 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
-    result.stop_reason = (
-        value if (value := data.get("stopReason")) in STOP_REASON else at(data, "stopReason", decode_stop_reason)
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -828,10 +819,9 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
+        value if value == "user_message_chunk" else constant_at(data, "sessionUpdate", "user_message_chunk")
     )
     return result
 
@@ -843,10 +833,9 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
+        value if value == "agent_message_chunk" else constant_at(data, "sessionUpdate", "agent_message_chunk")
     )
     return result
 
@@ -858,10 +847,9 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
+        value if value == "agent_thought_chunk" else constant_at(data, "sessionUpdate", "agent_thought_chunk")
     )
     return result
 
@@ -869,9 +857,8 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
-    result.session_update = (
-        "tool_call" if data.get("sessionUpdate") == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
     value = data.get("name", UNSET)
@@ -911,10 +898,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
+        value if value == "tool_call_update" else constant_at(data, "sessionUpdate", "tool_call_update")
     )
     return result
 
@@ -922,9 +908,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
-    result.session_update = (
-        "plan" if data.get("sessionUpdate") == "plan" else constant_at(data, "sessionUpdate", "plan")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "plan" else constant_at(data, "sessionUpdate", "plan")
     result.entries = lenient_list(data, "entries", decode_plan_entry)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -933,9 +918,10 @@ def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
+        value
+        if value == "available_commands_update"
         else constant_at(data, "sessionUpdate", "available_commands_update")
     )
     result.available_commands = lenient_list(data, "availableCommands", decode_available_command)
@@ -946,14 +932,12 @@ def decode_session_update_available_commands_update(raw: Any) -> types.SessionUp
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "current_mode_update"
-        if data.get("sessionUpdate") == "current_mode_update"
-        else constant_at(data, "sessionUpdate", "current_mode_update")
+        value if value == "current_mode_update" else constant_at(data, "sessionUpdate", "current_mode_update")
     )
-    result.current_mode_id = (
-        value if (value := data.get("currentModeId")).__class__ is str else string_at(data, "currentModeId")
-    )
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -961,10 +945,9 @@ def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCu
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
+        value if value == "config_option_update" else constant_at(data, "sessionUpdate", "config_option_update")
     )
     result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -974,10 +957,9 @@ def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateC
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
+        value if value == "session_info_update" else constant_at(data, "sessionUpdate", "session_info_update")
     )
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
@@ -990,17 +972,12 @@ def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSe
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
-    result.used = (
-        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
-    )
-    result.size = (
-        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "usage_update" else constant_at(data, "sessionUpdate", "usage_update")
+    value = data.get("used")
+    result.used = value if value.__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    value = data.get("size")
+    result.size = value if value.__class__ is int and value >= 0 else at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1009,9 +986,8 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "notice" else constant_at(data, "sessionUpdate", "notice")
     result.severity = value if (value := data.get("severity")).__class__ is str else string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
     value = data.get("description", UNSET)
@@ -1023,14 +999,12 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
+        value if value == "compaction_update" else constant_at(data, "sessionUpdate", "compaction_update")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.status = value if (value := data.get("status")).__class__ is str else string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
     value = data.get("error", UNSET)
@@ -1042,14 +1016,12 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
+        value if value == "compaction_summary_chunk" else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1078,14 +1050,10 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanEntry)
     result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    result.priority = (
-        value
-        if (value := data.get("priority")) in PLAN_ENTRY_PRIORITY
-        else at(data, "priority", decode_plan_entry_priority)
-    )
-    result.status = (
-        value if (value := data.get("status")) in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
-    )
+    value = data.get("priority")
+    result.priority = value if value in PLAN_ENTRY_PRIORITY else at(data, "priority", decode_plan_entry_priority)
+    value = data.get("status")
+    result.status = value if value in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1102,9 +1070,8 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommand)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1133,9 +1100,8 @@ def decode_cost(raw: Any) -> types.Cost:
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1409,121 +1375,19 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.AuthenticateResponse: decode_authenticate_response, types.AvailableCommand: decode_available_command,
-    types.CloseSessionResponse: decode_close_session_response,
-    types.CompleteElicitationNotification: decode_complete_elicitation_notification,
-    types.ContentChunk: decode_content_chunk, types.Cost: decode_cost,
     types.CreateElicitationRequest: decode_create_elicitation_request,
     types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-    types.CreateElicitationRequestFormRequest: decode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: decode_create_elicitation_request_form_session,
     types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-    types.CreateElicitationRequestOtherRequest: decode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: decode_create_elicitation_request_other_session,
     types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-    types.CreateElicitationRequestUrlRequest: decode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: decode_create_elicitation_request_url_session,
-    types.CreateTerminalRequest: decode_create_terminal_request,
-    types.DeleteSessionResponse: decode_delete_session_response,
     types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.ElicitationPropertySchemaArray: decode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: decode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: decode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: decode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: decode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: decode_elicitation_property_schema_string,
-    types.ElicitationRequestScope: decode_elicitation_request_scope, types.ElicitationSchema: decode_elicitation_schema,
     types.ElicitationSchemaType: decode_elicitation_schema_type,
-    types.ElicitationSessionScope: decode_elicitation_session_scope, types.EnumOption: decode_enum_option,
-    types.KillTerminalRequest: decode_kill_terminal_request,
-    types.ListSessionsResponse: decode_list_sessions_response, types.LoadSessionResponse: decode_load_session_response,
-    types.LogoutResponse: decode_logout_response,
-    types.MultiSelectItems: decode_multi_select_items, types.MultiSelectItemsOther: decode_multi_select_items_other,
-    types.MultiSelectItemsString: decode_multi_select_items_string,
-    types.NewSessionResponse: decode_new_session_response,
-    types.PermissionOption: decode_permission_option, types.PermissionOptionKind: decode_permission_option_kind,
-    types.PlanEntry: decode_plan_entry, types.PlanEntryPriority: decode_plan_entry_priority,
-    types.PlanEntryStatus: decode_plan_entry_status, types.PromptResponse: decode_prompt_response,
-    types.ReadTextFileRequest: decode_read_text_file_request,
-    types.ReleaseTerminalRequest: decode_release_terminal_request,
-    types.RequestPermissionRequest: decode_request_permission_request,
-    types.ResumeSessionResponse: decode_resume_session_response,
+    types.MultiSelectItems: decode_multi_select_items,
+    types.PermissionOptionKind: decode_permission_option_kind, types.PlanEntryPriority: decode_plan_entry_priority,
+    types.PlanEntryStatus: decode_plan_entry_status,
     types.SessionConfigOption: decode_session_config_option,
-    types.SessionConfigOptionBoolean: decode_session_config_option_boolean,
-    types.SessionConfigOptionSelect: decode_session_config_option_select,
-    types.SessionConfigSelectGroup: decode_session_config_select_group,
-    types.SessionConfigSelectOption: decode_session_config_select_option,
-    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionInfo: decode_session_info,
-    types.SessionMode: decode_session_mode, types.SessionModeState: decode_session_mode_state,
-    types.SessionNotification: decode_session_notification, types.SessionUpdate: decode_session_update,
-    types.SessionUpdateAgentMessageChunk: decode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: decode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: decode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: decode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: decode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: decode_session_update_config_option_update,
-    types.SessionUpdateCurrentModeUpdate: decode_session_update_current_mode_update,
-    types.SessionUpdateNotice: decode_session_update_notice, types.SessionUpdatePlan: decode_session_update_plan,
-    types.SessionUpdateSessionInfoUpdate: decode_session_update_session_info_update,
-    types.SessionUpdateToolCall: decode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: decode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: decode_session_update_usage_update,
-    types.SessionUpdateUserMessageChunk: decode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: decode_set_session_config_option_response,
-    types.SetSessionModeResponse: decode_set_session_mode_response, types.StopReason: decode_stop_reason,
-    types.StringFormat: decode_string_format,
-    types.TerminalOutputRequest: decode_terminal_output_request,
-    types.TitledMultiSelectItems: decode_titled_multi_select_items, types.ToolCallContent: decode_tool_call_content,
-    types.ToolCallContentContent: decode_tool_call_content_content,
-    types.ToolCallContentDiff: decode_tool_call_content_diff,
-    types.ToolCallContentTerminal: decode_tool_call_content_terminal, types.ToolCallLocation: decode_tool_call_location,
-    types.ToolCallStatus: decode_tool_call_status, types.ToolCallUpdate: decode_tool_call_update,
+    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionUpdate: decode_session_update,
+    types.StopReason: decode_stop_reason, types.StringFormat: decode_string_format,
+    types.ToolCallContent: decode_tool_call_content, types.ToolCallStatus: decode_tool_call_status,
     types.ToolKind: decode_tool_kind,
-    types.UnstructuredCommandInput: decode_unstructured_command_input,
-    types.WaitForTerminalExitRequest: decode_wait_for_terminal_exit_request,
-    types.WriteTextFileRequest: decode_write_text_file_request,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.AuthCapabilities: encode_auth_capabilities, types.AuthenticateRequest: encode_authenticate_request,
-    types.BooleanConfigOptionCapabilities: encode_boolean_config_option_capabilities,
-    types.CancelNotification: encode_cancel_notification, types.ClientCapabilities: encode_client_capabilities,
-    types.ClientSessionCapabilities: encode_client_session_capabilities,
-    types.CloseSessionRequest: encode_close_session_request,
-    types.CompactionCapabilities: encode_compaction_capabilities, types.ContentChunk: encode_content_chunk,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.CreateTerminalResponse: encode_create_terminal_response,
-    types.DeleteSessionRequest: encode_delete_session_request,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationRequestScope: encode_elicitation_request_scope,
-    types.ElicitationSessionScope: encode_elicitation_session_scope,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
-    types.FileSystemCapabilities: encode_file_system_capabilities,
-    types.HttpHeader: encode_http_header,
-    types.InitializeRequest: encode_initialize_request,
-    types.KillTerminalResponse: encode_kill_terminal_response,
-    types.ListSessionsRequest: encode_list_sessions_request, types.LoadSessionRequest: encode_load_session_request,
-    types.LogoutRequest: encode_logout_request,
-    types.McpServerHttp: encode_mcp_server_http, types.McpServerSse: encode_mcp_server_sse,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.NewSessionRequest: encode_new_session_request, types.NoticeCapabilities: encode_notice_capabilities,
-    types.PromptRequest: encode_prompt_request,
-    types.ReadTextFileResponse: encode_read_text_file_response,
-    types.ReleaseTerminalResponse: encode_release_terminal_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.SessionConfigOptionsCapabilities: encode_session_config_options_capabilities,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestValueId: encode_set_session_config_option_request_value_id,
-    types.SetSessionModeRequest: encode_set_session_mode_request,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutputResponse: encode_terminal_output_response,
-    types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
-    types.WriteTextFileResponse: encode_write_text_file_response,
 }
 # fmt: on

@@ -82,7 +82,7 @@ def decode_request_permission_request(raw: Any) -> types.RequestPermissionReques
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
     result.tool_call = at(data, "toolCall", decode_tool_call_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -91,7 +91,7 @@ def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermis
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
     result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
     result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
     value = data.get("toolCallId", UNSET)
@@ -147,7 +147,7 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -156,7 +156,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
     result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
     result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -166,7 +166,7 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -212,7 +212,7 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "add" if data.get("operation") == "add" else constant_at(data, "operation", "add")
+    result.operation = value if (value := data.get("operation")) == "add" else constant_at(data, "operation", "add")
     return result
 
 
@@ -225,7 +225,8 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "delete" if data.get("operation") == "delete" else constant_at(data, "operation", "delete")
+    value = data.get("operation")
+    result.operation = value if value == "delete" else constant_at(data, "operation", "delete")
     return result
 
 
@@ -238,7 +239,8 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "modify" if data.get("operation") == "modify" else constant_at(data, "operation", "modify")
+    value = data.get("operation")
+    result.operation = value if value == "modify" else constant_at(data, "operation", "modify")
     return result
 
 
@@ -264,7 +266,7 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "move" if data.get("operation") == "move" else constant_at(data, "operation", "move")
+    result.operation = value if (value := data.get("operation")) == "move" else constant_at(data, "operation", "move")
     return result
 
 
@@ -278,7 +280,7 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "copy" if data.get("operation") == "copy" else constant_at(data, "operation", "copy")
+    result.operation = value if (value := data.get("operation")) == "copy" else constant_at(data, "operation", "copy")
     return result
 
 
@@ -372,7 +374,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -394,7 +396,7 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.mode = value if (value := data.get("mode")) == "form" else constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -422,10 +424,9 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -436,10 +437,9 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    result.mode = value if (value := data.get("mode")) == "url" else constant_at(data, "mode", "url")
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -516,11 +516,8 @@ decode_create_elicitation_request: Reader[types.CreateElicitationRequest] = by_t
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
-    result.type = (
-        value
-        if (value := data.get("type")) in ELICITATION_SCHEMA_TYPE
-        else at(data, "type", decode_elicitation_schema_type)
-    )
+    value = data.get("type")
+    result.type = value if value in ELICITATION_SCHEMA_TYPE else at(data, "type", decode_elicitation_schema_type)
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
@@ -538,7 +535,7 @@ decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(ELI
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -572,7 +569,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
+    result.type = value if (value := data.get("type")) == "number" else constant_at(data, "type", "number")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -587,7 +584,7 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
+    result.type = value if (value := data.get("type")) == "integer" else constant_at(data, "type", "integer")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -605,7 +602,7 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -619,7 +616,7 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
+    result.type = value if (value := data.get("type")) == "array" else constant_at(data, "type", "array")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
@@ -678,7 +675,7 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = value if (value := data.get("type")) == "string" else constant_at(data, "type", "string")
     result.enum = at(data, "enum", lambda value: long_array(value, string, 1))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -737,10 +734,9 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is str else string_at(data, "currentValue")
-    )
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
 
@@ -755,10 +751,9 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     value = data.get("category", UNSET)
     result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.current_value = (
-        value if (value := data.get("currentValue")).__class__ is bool else at(data, "currentValue", boolean)
-    )
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
     return result
 
 
@@ -825,11 +820,10 @@ decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] =
 def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -842,9 +836,8 @@ def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
     result = new(types.AvailableCommandOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.description = (
-        value if (value := data.get("description")).__class__ is str else string_at(data, "description")
-    )
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
     result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
     return result
 
@@ -860,7 +853,7 @@ decode_available_command: Reader[types.AvailableCommand] = by_tag(
 def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandInputText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
     result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -968,10 +961,9 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
+        value if value == "user_message_chunk" else constant_at(data, "sessionUpdate", "user_message_chunk")
     )
     return result
 
@@ -979,11 +971,8 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessage)
-    result.session_update = (
-        "user_message"
-        if data.get("sessionUpdate") == "user_message"
-        else constant_at(data, "sessionUpdate", "user_message")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "user_message" else constant_at(data, "sessionUpdate", "user_message")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -996,10 +985,9 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
+        value if value == "agent_message_chunk" else constant_at(data, "sessionUpdate", "agent_message_chunk")
     )
     return result
 
@@ -1007,11 +995,8 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessage)
-    result.session_update = (
-        "agent_message"
-        if data.get("sessionUpdate") == "agent_message"
-        else constant_at(data, "sessionUpdate", "agent_message")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "agent_message" else constant_at(data, "sessionUpdate", "agent_message")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1024,10 +1009,9 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
+        value if value == "agent_thought_chunk" else constant_at(data, "sessionUpdate", "agent_thought_chunk")
     )
     return result
 
@@ -1035,11 +1019,8 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThought)
-    result.session_update = (
-        "agent_thought"
-        if data.get("sessionUpdate") == "agent_thought"
-        else constant_at(data, "sessionUpdate", "agent_thought")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "agent_thought" else constant_at(data, "sessionUpdate", "agent_thought")
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1049,12 +1030,9 @@ def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentTho
 def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateStateUpdateRunning:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRunning)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "running" if data.get("state") == "running" else constant_at(data, "state", "running")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "running" else constant_at(data, "state", "running")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1063,34 +1041,26 @@ def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateS
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleEndTurn)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "end_turn" if data.get("stopReason") == "end_turn" else constant_at(data, "stopReason", "end_turn")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "end_turn" else constant_at(data, "stopReason", "end_turn")
     return result
 
 
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTokens)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_tokens" if data.get("stopReason") == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
     return result
 
 
@@ -1099,68 +1069,52 @@ def decode_session_update_state_update_idle_max_turn_requests(
 ) -> types.SessionUpdateStateUpdateIdleMaxTurnRequests:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTurnRequests)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_turn_requests"
-        if data.get("stopReason") == "max_turn_requests"
-        else constant_at(data, "stopReason", "max_turn_requests")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "max_turn_requests" else constant_at(data, "stopReason", "max_turn_requests")
     return result
 
 
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleRefusal)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "refusal" if data.get("stopReason") == "refusal" else constant_at(data, "stopReason", "refusal")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "refusal" else constant_at(data, "stopReason", "refusal")
     return result
 
 
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleCancelled)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "cancelled" if data.get("stopReason") == "cancelled" else constant_at(data, "stopReason", "cancelled")
-    )
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "cancelled" else constant_at(data, "stopReason", "cancelled")
     return result
 
 
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleError)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = "error" if data.get("stopReason") == "error" else constant_at(data, "stopReason", "error")
+    value = data.get("stopReason")
+    result.stop_reason = value if value == "error" else constant_at(data, "stopReason", "error")
     result.error = lenient(data, "error", decode_error) if "error" in data else UNSET
     return result
 
@@ -1170,12 +1124,9 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
     if data.get("stopReason") in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateIdleOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
@@ -1190,12 +1141,9 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleNone)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    result.state = value if (value := data.get("state")) == "idle" else constant_at(data, "state", "idle")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = lenient_or(data, "stopReason", null, UNSET) if "stopReason" in data else UNSET
@@ -1221,14 +1169,10 @@ decode_session_update_state_update_idle: Reader[types.SessionUpdateStateUpdateId
 def decode_session_update_state_update_requires_action(raw: Any) -> types.SessionUpdateStateUpdateRequiresAction:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRequiresAction)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = (
-        "requires_action" if data.get("state") == "requires_action" else constant_at(data, "state", "requires_action")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
+    value = data.get("state")
+    result.state = value if value == "requires_action" else constant_at(data, "state", "requires_action")
     result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1239,11 +1183,8 @@ def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateSta
     if data.get("state") in ("running", "idle", "requires_action"):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "state_update" else constant_at(data, "sessionUpdate", "state_update")
     result.state = value if (value := data.get("state")).__class__ is str else string_at(data, "state")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}}
     return result
@@ -1262,10 +1203,9 @@ decode_session_update_state_update: Reader[types.SessionUpdateStateUpdate] = by_
 def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpdateToolCallContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallContentChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_content_chunk"
-        if data.get("sessionUpdate") == "tool_call_content_chunk"
-        else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
+        value if value == "tool_call_content_chunk" else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
     )
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.content = tagged_at(data, "content", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content)
@@ -1293,10 +1233,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
         lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
+        value if value == "tool_call_update" else constant_at(data, "sessionUpdate", "tool_call_update")
     )
     return result
 
@@ -1304,10 +1243,9 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTerminalUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "terminal_update"
-        if data.get("sessionUpdate") == "terminal_update"
-        else constant_at(data, "sessionUpdate", "terminal_update")
+        value if value == "terminal_update" else constant_at(data, "sessionUpdate", "terminal_update")
     )
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     value = data.get("command", UNSET)
@@ -1327,10 +1265,9 @@ def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTermin
 def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdateTerminalOutputChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalOutputChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "terminal_output_chunk"
-        if data.get("sessionUpdate") == "terminal_output_chunk"
-        else constant_at(data, "sessionUpdate", "terminal_output_chunk")
+        value if value == "terminal_output_chunk" else constant_at(data, "sessionUpdate", "terminal_output_chunk")
     )
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.data = value if (value := data.get("data")).__class__ is str else string_at(data, "data")
@@ -1341,11 +1278,8 @@ def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdate
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlanUpdate)
-    result.session_update = (
-        "plan_update"
-        if data.get("sessionUpdate") == "plan_update"
-        else constant_at(data, "sessionUpdate", "plan_update")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "plan_update" else constant_at(data, "sessionUpdate", "plan_update")
     result.plan = tagged_at(data, "plan", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1354,9 +1288,10 @@ def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
+        value
+        if value == "available_commands_update"
         else constant_at(data, "sessionUpdate", "available_commands_update")
     )
     result.available_commands = at(
@@ -1369,10 +1304,9 @@ def decode_session_update_available_commands_update(raw: Any) -> types.SessionUp
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
+        value if value == "config_option_update" else constant_at(data, "sessionUpdate", "config_option_update")
     )
     result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1382,10 +1316,9 @@ def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateC
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
+        value if value == "session_info_update" else constant_at(data, "sessionUpdate", "session_info_update")
     )
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
@@ -1398,17 +1331,12 @@ def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSe
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
-    result.used = (
-        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
-    )
-    result.size = (
-        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "usage_update" else constant_at(data, "sessionUpdate", "usage_update")
+    value = data.get("used")
+    result.used = value if value.__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    value = data.get("size")
+    result.size = value if value.__class__ is int and value >= 0 else at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1417,9 +1345,8 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value == "notice" else constant_at(data, "sessionUpdate", "notice")
     result.severity = value if (value := data.get("severity")).__class__ is str else string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
     value = data.get("description", UNSET)
@@ -1431,14 +1358,12 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
+        value if value == "compaction_update" else constant_at(data, "sessionUpdate", "compaction_update")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.status = value if (value := data.get("status")).__class__ is str else string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
     value = data.get("error", UNSET)
@@ -1450,14 +1375,12 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
+    value = data.get("sessionUpdate")
     result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
+        value if value == "compaction_summary_chunk" else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     )
-    result.compaction_id = (
-        value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
-    )
+    value = data.get("compactionId")
+    result.compaction_id = value if value.__class__ is str else string_at(data, "compactionId")
     result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1488,9 +1411,8 @@ def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
     ):
         raise unfit("SessionUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateOther)
-    result.session_update = (
-        value if (value := data.get("sessionUpdate")).__class__ is str else string_at(data, "sessionUpdate")
-    )
+    value = data.get("sessionUpdate")
+    result.session_update = value if value.__class__ is str else string_at(data, "sessionUpdate")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate"}}
     return result
 
@@ -1524,7 +1446,7 @@ decode_session_update: Reader[types.SessionUpdate] = by_tag(
 def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1533,7 +1455,7 @@ def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1580,16 +1502,10 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalSize)
-    result.cols = (
-        value
-        if (value := data.get("cols")).__class__ is int and 1 <= value <= 65535
-        else at(data, "cols", integer_1_to_65535)
-    )
-    result.rows = (
-        value
-        if (value := data.get("rows")).__class__ is int and 1 <= value <= 65535
-        else at(data, "rows", integer_1_to_65535)
-    )
+    value = data.get("cols")
+    result.cols = value if value.__class__ is int and 1 <= value <= 65535 else at(data, "cols", integer_1_to_65535)
+    value = data.get("rows")
+    result.rows = value if value.__class__ is int and 1 <= value <= 65535 else at(data, "rows", integer_1_to_65535)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1605,7 +1521,7 @@ def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanUpdateContentItems)
-    result.type = "items" if data.get("type") == "items" else constant_at(data, "type", "items")
+    result.type = value if (value := data.get("type")) == "items" else constant_at(data, "type", "items")
     result.plan_id = value if (value := data.get("planId")).__class__ is str else string_at(data, "planId")
     result.entries = at(data, "entries", lambda value: valid_items(value, decode_plan_entry))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1653,9 +1569,8 @@ def decode_cost(raw: Any) -> types.Cost:
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
-    result.elicitation_id = (
-        value if (value := data.get("elicitationId")).__class__ is str else string_at(data, "elicitationId")
-    )
+    value = data.get("elicitationId")
+    result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1873,145 +1788,22 @@ def encode_cancel_session_notification(value: types.CancelSessionNotification) -
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.AvailableCommand: decode_available_command, types.AvailableCommandCommand: decode_available_command_command,
-    types.AvailableCommandInput: decode_available_command_input,
-    types.AvailableCommandInputOther: decode_available_command_input_other,
-    types.AvailableCommandInputText: decode_available_command_input_text,
-    types.AvailableCommandOther: decode_available_command_other,
-    types.BackgroundWork: decode_background_work, types.BackgroundWorkOther: decode_background_work_other,
-    types.BackgroundWorkTerminal: decode_background_work_terminal,
-    types.BackgroundWorkToolCall: decode_background_work_tool_call,
-    types.CancelTerminalResponse: decode_cancel_terminal_response,
-    types.CancelToolCallResponse: decode_cancel_tool_call_response,
-    types.CloseSessionResponse: decode_close_session_response,
-    types.CompleteElicitationNotification: decode_complete_elicitation_notification,
-    types.ContentChunk: decode_content_chunk, types.Cost: decode_cost,
+    types.AvailableCommand: decode_available_command, types.AvailableCommandInput: decode_available_command_input,
+    types.BackgroundWork: decode_background_work,
     types.CreateElicitationRequest: decode_create_elicitation_request,
     types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-    types.CreateElicitationRequestFormRequest: decode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: decode_create_elicitation_request_form_session,
     types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-    types.CreateElicitationRequestOtherRequest: decode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: decode_create_elicitation_request_other_session,
     types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-    types.CreateElicitationRequestUrlRequest: decode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: decode_create_elicitation_request_url_session,
-    types.DeleteSessionResponse: decode_delete_session_response, types.DiffChange: decode_diff_change,
-    types.DiffChangeAdd: decode_diff_change_add, types.DiffChangeCopy: decode_diff_change_copy,
-    types.DiffChangeDelete: decode_diff_change_delete, types.DiffChangeModify: decode_diff_change_modify,
-    types.DiffChangeMove: decode_diff_change_move, types.DiffChangeOther: decode_diff_change_other,
-    types.DiffPatch: decode_diff_patch, types.DiffPathChange: decode_diff_path_change,
-    types.DiffPathPairChange: decode_diff_path_pair_change,
+    types.DiffChange: decode_diff_change,
     types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.ElicitationPropertySchemaArray: decode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: decode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: decode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: decode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: decode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: decode_elicitation_property_schema_string,
-    types.ElicitationRequestScope: decode_elicitation_request_scope, types.ElicitationSchema: decode_elicitation_schema,
     types.ElicitationSchemaType: decode_elicitation_schema_type,
-    types.ElicitationSessionScope: decode_elicitation_session_scope, types.EnumOption: decode_enum_option,
-    types.ListSessionsResponse: decode_list_sessions_response, types.LoginAuthResponse: decode_login_auth_response,
-    types.LogoutAuthResponse: decode_logout_auth_response,
-    types.MultiSelectItems: decode_multi_select_items, types.MultiSelectItemsOther: decode_multi_select_items_other,
-    types.MultiSelectItemsString: decode_multi_select_items_string,
-    types.NewSessionResponse: decode_new_session_response,
-    types.PermissionOption: decode_permission_option, types.PlanEntry: decode_plan_entry,
-    types.PlanUpdateContent: decode_plan_update_content, types.PlanUpdateContentItems: decode_plan_update_content_items,
-    types.PlanUpdateContentOther: decode_plan_update_content_other, types.PromptResponse: decode_prompt_response,
-    types.RequestPermissionRequest: decode_request_permission_request,
+    types.MultiSelectItems: decode_multi_select_items,
+    types.PlanUpdateContent: decode_plan_update_content,
     types.RequestPermissionSubject: decode_request_permission_subject,
-    types.RequestPermissionSubjectCommand: decode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: decode_request_permission_subject_other,
-    types.RequestPermissionSubjectToolCall: decode_request_permission_subject_tool_call,
-    types.ResumeSessionResponse: decode_resume_session_response,
     types.SessionConfigOption: decode_session_config_option,
-    types.SessionConfigOptionBoolean: decode_session_config_option_boolean,
-    types.SessionConfigOptionOther: decode_session_config_option_other,
-    types.SessionConfigOptionSelect: decode_session_config_option_select,
-    types.SessionConfigSelectGroup: decode_session_config_select_group,
-    types.SessionConfigSelectOption: decode_session_config_select_option,
-    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionInfo: decode_session_info,
-    types.SessionUpdate: decode_session_update, types.SessionUpdateAgentMessage: decode_session_update_agent_message,
-    types.SessionUpdateAgentMessageChunk: decode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThought: decode_session_update_agent_thought,
-    types.SessionUpdateAgentThoughtChunk: decode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: decode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: decode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: decode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: decode_session_update_config_option_update,
-    types.SessionUpdateNotice: decode_session_update_notice, types.SessionUpdateOther: decode_session_update_other,
-    types.SessionUpdatePlanUpdate: decode_session_update_plan_update,
-    types.SessionUpdateSessionInfoUpdate: decode_session_update_session_info_update,
+    types.SessionConfigSelectOptions: decode_session_config_select_options, types.SessionUpdate: decode_session_update,
     types.SessionUpdateStateUpdate: decode_session_update_state_update,
     types.SessionUpdateStateUpdateIdle: decode_session_update_state_update_idle,
-    types.SessionUpdateStateUpdateIdleCancelled: decode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleEndTurn: decode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleError: decode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleMaxTokens: decode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: decode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleNone: decode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateIdleOther: decode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleRefusal: decode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateOther: decode_session_update_state_update_other,
-    types.SessionUpdateStateUpdateRequiresAction: decode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateRunning: decode_session_update_state_update_running,
-    types.SessionUpdateTerminalOutputChunk: decode_session_update_terminal_output_chunk,
-    types.SessionUpdateTerminalUpdate: decode_session_update_terminal_update,
-    types.SessionUpdateToolCallContentChunk: decode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: decode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: decode_session_update_usage_update,
-    types.SessionUpdateUserMessage: decode_session_update_user_message,
-    types.SessionUpdateUserMessageChunk: decode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: decode_set_session_config_option_response,
-    types.TerminalCancelCapabilities: decode_terminal_cancel_capabilities,
-    types.TerminalCapabilities: decode_terminal_capabilities, types.TerminalExitStatus: decode_terminal_exit_status,
-    types.TerminalOutput: decode_terminal_output, types.TerminalSize: decode_terminal_size,
-    types.TitledMultiSelectItems: decode_titled_multi_select_items,
-    types.ToolCallCancelCapabilities: decode_tool_call_cancel_capabilities,
-    types.ToolCallCapabilities: decode_tool_call_capabilities, types.ToolCallContent: decode_tool_call_content,
-    types.ToolCallContentContent: decode_tool_call_content_content,
-    types.ToolCallContentDiff: decode_tool_call_content_diff,
-    types.ToolCallContentOther: decode_tool_call_content_other,
-    types.ToolCallContentTerminal: decode_tool_call_content_terminal, types.ToolCallLocation: decode_tool_call_location,
-    types.ToolCallUpdate: decode_tool_call_update,
-    types.UpdateSessionNotification: decode_update_session_notification,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.CancelSessionNotification: encode_cancel_session_notification,
-    types.CancelTerminalRequest: encode_cancel_terminal_request,
-    types.CancelToolCallRequest: encode_cancel_tool_call_request,
-    types.ClientAuthCapabilities: encode_client_auth_capabilities, types.ClientCapabilities: encode_client_capabilities,
-    types.CloseSessionRequest: encode_close_session_request, types.ContentChunk: encode_content_chunk,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.DeleteSessionRequest: encode_delete_session_request, types.DiffPathChange: encode_diff_path_change,
-    types.DiffPathPairChange: encode_diff_path_pair_change,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationRequestScope: encode_elicitation_request_scope,
-    types.ElicitationSessionScope: encode_elicitation_session_scope,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
-    types.HttpHeader: encode_http_header,
-    types.InitializeRequest: encode_initialize_request,
-    types.ListSessionsRequest: encode_list_sessions_request, types.LoginAuthRequest: encode_login_auth_request,
-    types.LogoutAuthRequest: encode_logout_auth_request,
-    types.McpServerHttp: encode_mcp_server_http, types.McpServerOther: encode_mcp_server_other,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.NewSessionRequest: encode_new_session_request,
-    types.PromptRequest: encode_prompt_request,
-    types.ReplayFromOther: encode_replay_from_other, types.ReplayFromStart: encode_replay_from_start,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeOther: encode_request_permission_outcome_other,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestId: encode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestOther: encode_set_session_config_option_request_other,
-    types.TerminalAuthCapabilities: encode_terminal_auth_capabilities,
+    types.ToolCallContent: decode_tool_call_content,
 }
 # fmt: on

@@ -78,17 +78,4 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-# fmt: off
-MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.ContentChunk: decode_content_chunk,
-    types.DiffPathChange: decode_diff_path_change, types.DiffPathPairChange: decode_diff_path_pair_change,
-    types.ElicitationRequestScope: decode_elicitation_request_scope,
-    types.ElicitationSessionScope: decode_elicitation_session_scope,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ContentChunk: encode_content_chunk,
-    types.DiffPathChange: encode_diff_path_change, types.DiffPathPairChange: encode_diff_path_pair_change,
-    types.ElicitationRequestScope: encode_elicitation_request_scope,
-    types.ElicitationSessionScope: encode_elicitation_session_scope,
-}
-# fmt: on
+MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}

@@ -142,7 +142,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
@@ -153,7 +153,7 @@ def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
-    result.type = "stdio" if data.get("type") == "stdio" else constant_at(data, "type", "stdio")
+    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
@@ -226,7 +226,7 @@ def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReplayFromStart)
-    result.type = "start" if data.get("type") == "start" else constant_at(data, "type", "start")
+    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -279,7 +279,7 @@ def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionCon
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "id" if data.get("type") == "id" else constant_at(data, "type", "id")
+    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
     result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
     return result
 
@@ -290,7 +290,7 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
     result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
     return result
 
@@ -345,7 +345,8 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -353,7 +354,7 @@ def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermis
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
     result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -382,7 +383,7 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -395,7 +396,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
     return result
 
 
@@ -403,7 +404,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
@@ -1375,143 +1376,10 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.CancelSessionNotification: decode_cancel_session_notification,
-    types.CancelTerminalRequest: decode_cancel_terminal_request,
-    types.CancelToolCallRequest: decode_cancel_tool_call_request,
-    types.CloseSessionRequest: decode_close_session_request, types.ContentChunk: decode_content_chunk,
     types.CreateElicitationResponse: decode_create_elicitation_response,
-    types.CreateElicitationResponseAccept: decode_create_elicitation_response_accept,
-    types.CreateElicitationResponseCancel: decode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseDecline: decode_create_elicitation_response_decline,
-    types.CreateElicitationResponseOther: decode_create_elicitation_response_other,
-    types.DeleteSessionRequest: decode_delete_session_request, types.DiffPathChange: decode_diff_path_change,
-    types.DiffPathPairChange: decode_diff_path_pair_change,
     types.ElicitationContentValue: decode_elicitation_content_value,
-    types.ElicitationRequestScope: decode_elicitation_request_scope,
-    types.ElicitationSessionScope: decode_elicitation_session_scope,
-    types.HttpHeader: decode_http_header,
-    types.ListSessionsRequest: decode_list_sessions_request, types.LoginAuthRequest: decode_login_auth_request,
-    types.LogoutAuthRequest: decode_logout_auth_request,
-    types.McpServer: decode_mcp_server, types.McpServerHttp: decode_mcp_server_http,
-    types.McpServerOther: decode_mcp_server_other, types.McpServerStdio: decode_mcp_server_stdio,
-    types.NewSessionRequest: decode_new_session_request,
-    types.PromptRequest: decode_prompt_request,
-    types.ReplayFrom: decode_replay_from, types.ReplayFromOther: decode_replay_from_other,
-    types.ReplayFromStart: decode_replay_from_start, types.RequestPermissionOutcome: decode_request_permission_outcome,
-    types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeOther: decode_request_permission_outcome_other,
-    types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
-    types.RequestPermissionResponse: decode_request_permission_response,
-    types.ResumeSessionRequest: decode_resume_session_request,
+    types.McpServer: decode_mcp_server,
+    types.ReplayFrom: decode_replay_from, types.RequestPermissionOutcome: decode_request_permission_outcome,
     types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-    types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestId: decode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestOther: decode_set_session_config_option_request_other,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities, types.AgentCapabilities: encode_agent_capabilities,
-    types.AuthMethodAgent: encode_auth_method_agent, types.AuthMethodOther: encode_auth_method_other,
-    types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AvailableCommandCommand: encode_available_command_command,
-    types.AvailableCommandInputOther: encode_available_command_input_other,
-    types.AvailableCommandInputText: encode_available_command_input_text,
-    types.AvailableCommandOther: encode_available_command_other,
-    types.BackgroundWorkOther: encode_background_work_other,
-    types.BackgroundWorkTerminal: encode_background_work_terminal,
-    types.BackgroundWorkToolCall: encode_background_work_tool_call,
-    types.CancelTerminalResponse: encode_cancel_terminal_response,
-    types.CancelToolCallResponse: encode_cancel_tool_call_response,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.ContentChunk: encode_content_chunk, types.Cost: encode_cost,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.DeleteSessionResponse: encode_delete_session_response, types.DiffChangeAdd: encode_diff_change_add,
-    types.DiffChangeCopy: encode_diff_change_copy, types.DiffChangeDelete: encode_diff_change_delete,
-    types.DiffChangeModify: encode_diff_change_modify, types.DiffChangeMove: encode_diff_change_move,
-    types.DiffChangeOther: encode_diff_change_other, types.DiffPatch: encode_diff_patch,
-    types.DiffPathChange: encode_diff_path_change, types.DiffPathPairChange: encode_diff_path_pair_change,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationRequestScope: encode_elicitation_request_scope, types.ElicitationSchema: encode_elicitation_schema,
-    types.ElicitationSessionScope: encode_elicitation_session_scope, types.EnumOption: encode_enum_option,
-    types.InitializeResponse: encode_initialize_response,
-    types.ListSessionsResponse: encode_list_sessions_response, types.LoginAuthResponse: encode_login_auth_response,
-    types.LogoutAuthResponse: encode_logout_auth_response,
-    types.McpCapabilities: encode_mcp_capabilities, types.McpHttpCapabilities: encode_mcp_http_capabilities,
-    types.McpStdioCapabilities: encode_mcp_stdio_capabilities,
-    types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option, types.PlanEntry: encode_plan_entry,
-    types.PlanUpdateContentItems: encode_plan_update_content_items,
-    types.PlanUpdateContentOther: encode_plan_update_content_other,
-    types.PromptAudioCapabilities: encode_prompt_audio_capabilities,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.PromptEmbeddedContextCapabilities: encode_prompt_embedded_context_capabilities,
-    types.PromptImageCapabilities: encode_prompt_image_capabilities, types.PromptResponse: encode_prompt_response,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.RequestPermissionSubjectCommand: encode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: encode_request_permission_subject_other,
-    types.RequestPermissionSubjectToolCall: encode_request_permission_subject_tool_call,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionOther: encode_session_config_option_other,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities, types.SessionInfo: encode_session_info,
-    types.SessionUpdateAgentMessage: encode_session_update_agent_message,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThought: encode_session_update_agent_thought,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateNotice: encode_session_update_notice, types.SessionUpdateOther: encode_session_update_other,
-    types.SessionUpdatePlanUpdate: encode_session_update_plan_update,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateStateUpdateIdleCancelled: encode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleEndTurn: encode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleError: encode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleMaxTokens: encode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: encode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleNone: encode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateIdleOther: encode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleRefusal: encode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateOther: encode_session_update_state_update_other,
-    types.SessionUpdateStateUpdateRequiresAction: encode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateRunning: encode_session_update_state_update_running,
-    types.SessionUpdateTerminalOutputChunk: encode_session_update_terminal_output_chunk,
-    types.SessionUpdateTerminalUpdate: encode_session_update_terminal_update,
-    types.SessionUpdateToolCallContentChunk: encode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateUserMessage: encode_session_update_user_message,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.TerminalCancelCapabilities: encode_terminal_cancel_capabilities,
-    types.TerminalCapabilities: encode_terminal_capabilities, types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutput: encode_terminal_output, types.TerminalSize: encode_terminal_size,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.ToolCallCancelCapabilities: encode_tool_call_cancel_capabilities,
-    types.ToolCallCapabilities: encode_tool_call_capabilities,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentOther: encode_tool_call_content_other,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal, types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.UpdateSessionNotification: encode_update_session_notification,
 }
 # fmt: on

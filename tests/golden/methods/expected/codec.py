@@ -13,6 +13,7 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from re import findall
 from typing import Any, Final, TypeVar, overload
 
 from . import types
@@ -32,16 +33,6 @@ from ._decode import (
 # fmt: on
 
 T = TypeVar("T")
-
-
-class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        for base in kind.__mro__:
-            if base in self:
-                return self[base]
-        raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
 def decode_open_request(raw: Any) -> types.OpenRequest:
@@ -173,27 +164,48 @@ def encode_failure(value: types.Failure) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function)
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] | None = named("decode_", kind)
+        if read is None:
+            raise KeyError(kind)
+        self[kind] = read
+        return read
+
+
+class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
 # fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+DECODERS: Final = Decoders({
     str: string, int: integer, float: number, bool: boolean, Any: anything,
-    types.AskRequest: decode_ask_request, types.AskRequestChoices: decode_ask_request_choices,
-    types.AskRequestText: decode_ask_request_text,
-    types.CancelNotification: decode_cancel_notification, types.CancelNotificationId: decode_cancel_notification_id,
-    types.ChangedNotification: decode_changed_notification,
-    types.Failure: decode_failure, types.FailureCode: integer,
-    types.OpenRequest: decode_open_request, types.OpenResponse: decode_open_response,
-    types.RelayNotification: decode_relay_notification, types.RelayRequest: decode_relay_request,
-    types.RelayResponse: decode_relay_response,
-}
-ENCODERS: Final = Encoders({
-    types.AskRequestChoices: encode_ask_request_choices, types.AskRequestText: encode_ask_request_text,
-    types.CancelNotification: encode_cancel_notification, types.ChangedNotification: encode_changed_notification,
-    types.Failure: encode_failure,
-    types.OpenRequest: encode_open_request, types.OpenResponse: encode_open_response,
-    types.RelayNotification: encode_relay_notification, types.RelayRequest: encode_relay_request,
-    types.RelayResponse: encode_relay_response,
+    types.AskRequest: decode_ask_request,
+    types.CancelNotificationId: decode_cancel_notification_id,
+    types.FailureCode: integer,
 })
 # fmt: on
+ENCODERS: Final = Encoders()
 
 
 @overload

@@ -13,44 +13,62 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from re import findall
 from typing import Any, Final, TypeVar, overload
 
+from . import types
 from ._base import Struct
 from ._decode import DecodeError, Drop, anything, boolean, integer, number, reporting_drops, string
 
 T = TypeVar("T")
 
 
+# --- Any type --------------------------------------------------------------------------------------------------------
+
+
+def named(prefix: str, kind: Any) -> Any:
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    name = getattr(kind, "__name__", "")
+    if vars(types).get(name) is not kind:
+        return None
+    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    return globals().get(function) or getattr(on_demand(), function, None)
+
+
+def on_demand() -> Any:
+    """The functions for the other direction. They are imported when somebody asks for one."""
+    from .on_demand import codec as more
+
+    return more
+
+
+class Decoders(dict[Any, Callable[[Any], Any]]):
+    """The decoders by type. That of a class is found by its name when it is first used."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        self[kind] = read
+        return read
+
+
 class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
-    """The encoders by class. A subclass of the user's is encoded as its base."""
+    """The encoders by class, found in the same way. A subclass of the user's is encoded as its base."""
 
     def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
-        add_on_demand()
         for base in kind.__mro__:
-            if base in self:
-                return self[base]
+            write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is not None:
+                self[base] = write
+                return write
         raise TypeError(f"not a class of this package: {kind.__name__}")
 
 
-# --- Any type --------------------------------------------------------------------------------------------------------
-
 # fmt: off
-DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+DECODERS: Final = Decoders({
     str: string, int: integer, float: number, bool: boolean, Any: anything,
-}
-ENCODERS: Final = Encoders({
 })
 # fmt: on
-
-
-@cache
-def add_on_demand() -> None:
-    """Add the functions for the other direction to the tables. They are imported when somebody asks for one."""
-    from .on_demand import codec as more
-
-    DECODERS.update(more.MORE_DECODERS)
-    ENCODERS.update(more.MORE_ENCODERS)
+ENCODERS: Final = Encoders()
 
 
 @overload
@@ -65,9 +83,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if (read := DECODERS.get(type_)) is None:
-            add_on_demand()
-            read = DECODERS[type_]
+        read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

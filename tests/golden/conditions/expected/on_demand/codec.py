@@ -61,15 +61,4 @@ def encode_word(value: types.Word) -> dict[str, Any]:
     return {"text": value.text}
 
 
-# fmt: off
-MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Bare: decode_bare,
-    types.Target: decode_target,
-    types.Word: decode_word,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Bare: encode_bare,
-    types.Target: encode_target,
-    types.Word: encode_word,
-}
-# fmt: on
+MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}

@@ -53,7 +53,10 @@ def decode_choice(raw: Any) -> types.Choice:
     )
     result.items = array_at(data, "items", decode_choice_items_item) if "items" in data else UNSET
     result.constants = array_at(data, "constants", lambda value: constant(value, "x")) if "constants" in data else UNSET
-    result.or_null = nullable_at(data, "or_null", lambda value: constant(value, "x")) if "or_null" in data else UNSET
+    value = data.get("or_null", UNSET)
+    result.or_null = (
+        value if value is UNSET or value == "x" else nullable_at(data, "or_null", lambda value: constant(value, "x"))
+    )
     result.list = array_at(data, "list", lambda value: constant(value, "list")) if "list" in data else UNSET
     result.big = at(data, "big", number) if "big" in data else 1e300
     return result
@@ -74,12 +77,9 @@ def encode_choice(value: types.Choice) -> dict[str, Any]:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Choice: decode_choice, types.ChoiceInline: decode_choice_inline,
-    types.ChoiceItemsItem: decode_choice_items_item, types.Colour: decode_colour,
+    types.ChoiceInline: decode_choice_inline, types.ChoiceItemsItem: decode_choice_items_item,
+    types.Colour: decode_colour,
     types.Level: decode_level,
     types.One: decode_one, types.Only: decode_only, types.OnlyItems: decode_only_items,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Choice: encode_choice,
 }
 # fmt: on

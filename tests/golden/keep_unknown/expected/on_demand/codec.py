@@ -19,7 +19,7 @@ from ..codec import ENCODERS
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = value if (value := data.get("type")) == "circle" else constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     result.extra = {name: item for name, item in data.items() if name not in {"type", "radius"}}
     return result
@@ -32,7 +32,7 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = value if (value := data.get("type")) == "point" else constant_at(data, "type", "point")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
@@ -79,7 +79,7 @@ def decode_labelled_a(raw: Any) -> types.LabelledA:
     result = new(types.LabelledA)
     value = data.get("name", UNSET)
     result.name = value if value is UNSET or value.__class__ is str else string_at(data, "name")
-    result.type = "a" if data.get("type") == "a" else constant_at(data, "type", "a")
+    result.type = value if (value := data.get("type")) == "a" else constant_at(data, "type", "a")
     result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     return result
 
@@ -94,7 +94,7 @@ def decode_labelled_b(raw: Any) -> types.LabelledB:
     result = new(types.LabelledB)
     value = data.get("name", UNSET)
     result.name = value if value is UNSET or value.__class__ is str else string_at(data, "name")
-    result.type = "b" if data.get("type") == "b" else constant_at(data, "type", "b")
+    result.type = value if (value := data.get("type")) == "b" else constant_at(data, "type", "b")
     result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     return result
 
@@ -113,15 +113,7 @@ decode_labelled: Reader[types.Labelled] = by_tag("Labelled", "type", LABELLED_TA
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Holder: decode_holder,
-    types.Labelled: decode_labelled, types.LabelledA: decode_labelled_a, types.LabelledB: decode_labelled_b,
-    types.Named: decode_named,
-    types.Shape: decode_shape, types.ShapeCircle: decode_shape_circle, types.ShapePoint: decode_shape_point,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Holder: encode_holder,
-    types.LabelledA: encode_labelled_a, types.LabelledB: encode_labelled_b,
-    types.Named: encode_named,
-    types.ShapeCircle: encode_shape_circle, types.ShapePoint: encode_shape_point,
+    types.Labelled: decode_labelled,
+    types.Shape: decode_shape,
 }
 # fmt: on

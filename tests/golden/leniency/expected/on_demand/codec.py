@@ -72,13 +72,4 @@ def encode_settings(value: types.Settings) -> dict[str, Any]:
     return {"on": value.on}
 
 
-# fmt: off
-MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Settings: decode_settings,
-    types.Tolerant: decode_tolerant,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Settings: encode_settings,
-    types.Tolerant: encode_tolerant,
-}
-# fmt: on
+MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}

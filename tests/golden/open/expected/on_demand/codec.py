@@ -33,7 +33,7 @@ from ..codec import ENCODERS
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = value if (value := data.get("type")) == "circle" else constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     return result
 
@@ -45,7 +45,7 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = value if (value := data.get("type")) == "point" else constant_at(data, "type", "point")
     return result
 
 
@@ -95,12 +95,6 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Holder: decode_holder,
-    types.Shape: decode_shape, types.ShapeCircle: decode_shape_circle, types.ShapeOther: decode_shape_other,
-    types.ShapePoint: decode_shape_point,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Holder: encode_holder,
-    types.ShapeCircle: encode_shape_circle, types.ShapeOther: encode_shape_other, types.ShapePoint: encode_shape_point,
+    types.Shape: decode_shape,
 }
 # fmt: on

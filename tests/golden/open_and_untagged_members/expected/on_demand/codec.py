@@ -18,7 +18,7 @@ from .._decode import Reader, by_tag_or_fit, constant_at, json_object, string_at
 def decode_server_http(raw: Any) -> types.ServerHttp:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
     result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
     return result
 
@@ -68,11 +68,6 @@ decode_server: Reader[types.Server] = by_tag_or_fit(
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Server: decode_server, types.ServerHttp: decode_server_http, types.ServerOther: decode_server_other,
-    types.StdioServer: decode_stdio_server,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ServerHttp: encode_server_http, types.ServerOther: encode_server_other,
-    types.StdioServer: encode_stdio_server,
+    types.Server: decode_server,
 }
 # fmt: on

@@ -23,7 +23,7 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
-    result.type = "nod" if data.get("type") == "nod" else constant_at(data, "type", "nod")
+    result.type = value if (value := data.get("type")) == "nod" else constant_at(data, "type", "nod")
     return result
 
 
@@ -71,13 +71,6 @@ def encode_hat(value: types.Hat) -> dict[str, Any]:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Gesture: decode_gesture, types.GestureNod: decode_gesture_nod, types.GestureOther: decode_gesture_other,
-    types.InitializeResponse: decode_initialize_response,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ClientCapabilities: encode_client_capabilities,
-    types.GestureNod: encode_gesture_nod, types.GestureOther: encode_gesture_other,
-    types.Hat: encode_hat,
-    types.InitializeRequest: encode_initialize_request,
+    types.Gesture: decode_gesture,
 }
 # fmt: on

@@ -37,9 +37,8 @@ def string_from_1(value: Any) -> str:
 def decode_document_position(raw: Any) -> types.DocumentPosition:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DocumentPosition)
-    result.page = (
-        value if (value := data.get("page")).__class__ is int and value >= 1 else at(data, "page", integer_from_1)
-    )
+    value = data.get("page")
+    result.page = value if value.__class__ is int and value >= 1 else at(data, "page", integer_from_1)
     value = data.get("when", UNSET)
     result.when = value if value is UNSET or value.__class__ is str else string_at(data, "when")
     return result
@@ -143,18 +142,8 @@ def decode_grid(raw: Any) -> types.Grid:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Author: decode_author,
-    types.Document: decode_document, types.DocumentPosition: decode_document_position,
-    types.Empty: decode_empty,
     types.Grid: decode_grid,
     types.Labels: decode_labels,
     types.Revision: decode_revision,
-    types.Settings: decode_settings,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Author: encode_author,
-    types.Document: encode_document, types.DocumentPosition: encode_document_position,
-    types.Empty: encode_empty,
-    types.Settings: encode_settings,
 }
 # fmt: on

@@ -19,7 +19,7 @@ from ..codec import ENCODERS
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = value if (value := data.get("type")) == "circle" else constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     return result
 
@@ -43,7 +43,8 @@ def decode_shape_filled_square(raw: Any) -> types.ShapeFilledSquare:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeFilledSquare)
     result.side = at(data, "side", number)
-    result.type = "filled_square" if data.get("type") == "filled_square" else constant_at(data, "type", "filled_square")
+    value = data.get("type")
+    result.type = value if value == "filled_square" else constant_at(data, "type", "filled_square")
     return result
 
 
@@ -55,9 +56,8 @@ def decode_shape_outlined_square(raw: Any) -> types.ShapeOutlinedSquare:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeOutlinedSquare)
     result.side = at(data, "side", number)
-    result.type = (
-        "outlined_square" if data.get("type") == "outlined_square" else constant_at(data, "type", "outlined_square")
-    )
+    value = data.get("type")
+    result.type = value if value == "outlined_square" else constant_at(data, "type", "outlined_square")
     return result
 
 
@@ -68,7 +68,7 @@ def encode_shape_outlined_square(value: types.ShapeOutlinedSquare) -> dict[str, 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = value if (value := data.get("type")) == "point" else constant_at(data, "type", "point")
     return result
 
 
@@ -90,7 +90,7 @@ def decode_step_move(raw: Any) -> types.StepMove:
     result = new(types.StepMove)
     value = data.get("note", UNSET)
     result.note = value if value is UNSET or value.__class__ is str else string_at(data, "note")
-    result.kind = "move" if data.get("kind") == "move" else constant_at(data, "kind", "move")
+    result.kind = value if (value := data.get("kind")) == "move" else constant_at(data, "kind", "move")
     result.by = at(data, "by", number)
     return result
 
@@ -105,7 +105,7 @@ def decode_step_draw(raw: Any) -> types.StepDraw:
     result = new(types.StepDraw)
     value = data.get("note", UNSET)
     result.note = value if value is UNSET or value.__class__ is str else string_at(data, "note")
-    result.kind = "draw" if data.get("kind") == "draw" else constant_at(data, "kind", "draw")
+    result.kind = value if (value := data.get("kind")) == "draw" else constant_at(data, "kind", "draw")
     result.shape = tagged_at(data, "shape", "type", SHAPE_TAGS, decode_shape)
     return result
 
@@ -124,14 +124,6 @@ decode_step: Reader[types.Step] = by_tag("Step", "kind", STEP_TAGS)
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Shape: decode_shape, types.ShapeCircle: decode_shape_circle,
-    types.ShapeFilledSquare: decode_shape_filled_square, types.ShapeOutlinedSquare: decode_shape_outlined_square,
-    types.ShapePoint: decode_shape_point, types.Square: decode_square, types.Step: decode_step,
-    types.StepDraw: decode_step_draw, types.StepMove: decode_step_move,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ShapeCircle: encode_shape_circle, types.ShapeFilledSquare: encode_shape_filled_square,
-    types.ShapeOutlinedSquare: encode_shape_outlined_square, types.ShapePoint: encode_shape_point,
-    types.Square: encode_square, types.StepDraw: encode_step_draw, types.StepMove: encode_step_move,
+    types.Shape: decode_shape, types.Step: decode_step,
 }
 # fmt: on

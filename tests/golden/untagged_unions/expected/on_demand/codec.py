@@ -93,14 +93,7 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Holder: decode_holder, types.HolderInline: decode_holder_inline, types.HolderSeveral: decode_holder_several,
-    types.Named: decode_named,
-    types.Point: decode_point,
+    types.HolderInline: decode_holder_inline, types.HolderSeveral: decode_holder_several,
     types.Value: decode_value,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Holder: encode_holder,
-    types.Named: encode_named,
-    types.Point: encode_point,
 }
 # fmt: on

@@ -18,7 +18,7 @@ from .._decode import Reader, at, boolean, by_tag, constant_at, json_object, str
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
-    result.type = "nod" if data.get("type") == "nod" else constant_at(data, "type", "nod")
+    result.type = value if (value := data.get("type")) == "nod" else constant_at(data, "type", "nod")
     return result
 
 
@@ -29,7 +29,7 @@ def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
 def decode_gesture_wave(raw: Any) -> types.GestureWave:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureWave)
-    result.type = "wave" if data.get("type") == "wave" else constant_at(data, "type", "wave")
+    result.type = value if (value := data.get("type")) == "wave" else constant_at(data, "type", "wave")
     return result
 
 
@@ -80,15 +80,6 @@ def encode_bow_notification(value: types.BowNotification) -> dict[str, Any]:
 
 # fmt: off
 MORE_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    types.Gesture: decode_gesture, types.GestureNod: decode_gesture_nod, types.GestureOther: decode_gesture_other,
-    types.GestureWave: decode_gesture_wave,
-    types.WaveResponse: decode_wave_response,
-}
-MORE_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.BowNotification: encode_bow_notification,
-    types.GestureNod: encode_gesture_nod, types.GestureOther: encode_gesture_other,
-    types.GestureWave: encode_gesture_wave,
-    types.InitializeResponse: encode_initialize_response,
-    types.WaveRequest: encode_wave_request,
+    types.Gesture: decode_gesture,
 }
 # fmt: on

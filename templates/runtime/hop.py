@@ -1,0 +1,402 @@
+"""One side of a proxy: its messages are handled by a method that overrides them, or passed on to the other side.
+
+What is passed on is the text that came, with the id of the next request in place of its own, in the order of arrival.
+It is written by the read loop, which waits for a slow receiver before it reads on. A request that is overridden has a
+task of its own. Once the response to a call of its handler has come, later messages of that side wait until the handler
+has returned, or calls again: they must not overtake what it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from ._base import ProtocolInfo, UnsetType
+from ._decode import DecodeError, reporting_drops
+from .calls import Output, State
+from .connection import Connection
+from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
+from .errors import InternalError, InvalidRequestError, RequestError
+from .message import Message, Unreadable
+from .options import ConnectionOptions, log_mistake, logger
+from .overriding import Call, Neighbour, Override, Passing, Route, override_of
+from .passing import Passed, with_text
+from .transport import ByteTransport, Transport
+
+
+class Versions(Protocol):
+    """The proxy of two hops, which depends on the version of the protocol."""
+
+    options: ConnectionOptions
+    proxy: Passing | None
+
+    def negotiates(self, hop: Hop, method: str) -> bool:
+        """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""
+        ...
+
+    def asks(self, hop: Hop, message: Message) -> None:
+        """Choose the proxy for the version that the client asks for."""
+        ...
+
+    def answered(self, hop: Hop, method: str, response: Message) -> None:
+        """Choose the proxy for the version that the agent has answered with."""
+        ...
+
+    def must_switch(self, hop: Hop, method: str, result: Any) -> bool:
+        """True if the agent has answered with the version of another proxy."""
+        ...
+
+    def agree(self, result: Any) -> None:
+        """Use the proxy for the version in a result, if there is one."""
+        ...
+
+
+class _Output(Output):
+    """Sends what an override hands on unchanged as the text that it was."""
+
+    hop: Hop
+
+    def send(self, message: Message) -> Awaitable[None] | None:
+        """Send a message; returns what is left to await, or None."""
+        override = override_of.get()
+        if isinstance(message, Passed) or override is None:
+            return super().send(message)
+        rest = super().send(self._original(message, override) or message)
+        if message.kind == "request" and type(message.id) is int:
+            self.hop.calls[message.id] = override
+        return rest
+
+    def _original(self, message: Message, override: Override) -> Passed | None:
+        """The message that `message` hands on unchanged, with its id."""
+        given: Any = message.value
+        source = given if isinstance(given, Passed) else override.original(message, self.hop)
+        if source is None or message.kind == "notification":
+            return source
+        text = override.message.text_of("id") if message.is_response else None
+        return source.with_id(message.id, text or str(message.id))
+
+
+class _Entrance(Handler):
+    """What a connection calls for messages that are overridden."""
+
+    def __init__(self, hop: Hop, protocol: ProtocolInfo) -> None:
+        self._hop = hop
+        self.PROTOCOL = ProtocolInfo(  # type: ignore[misc]
+            version=protocol.version, null_ids=True, cancellation=protocol.cancellation
+        )
+
+    async def ext_method(self, method: str, params: Any) -> Any:
+        """Handle a request."""
+        return await self._hop.run_override()
+
+    async def ext_notification(self, method: str, params: Any) -> None:
+        """Handle a notification."""
+        await self._hop.run_override()
+
+    fallback_request = ext_method
+    fallback_notification = ext_notification
+
+
+class _Switched(BaseException):
+    """The agent has chosen another version than that of the proxy which handles the request for it."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+class _Asked:
+    """A request that was passed on: as much of it as its response needs. Its text may be large."""
+
+    __slots__ = ("id", "id_text", "key", "method")
+
+    def __init__(self, request: Passed) -> None:
+        self.id = request.id
+        self.id_text = request.text_of("id") or "null"
+        self.key: object = self if request.id is None else request.id
+        self.method = request.method
+
+
+class Hop(Connection):
+    """The connection with one side. What it does not override, `other` sends."""
+
+    OUTPUT = _Output
+    other: Hop
+
+    def __init__(self, transport: Transport | ByteTransport, relay: Versions, side: Neighbour) -> None:
+        super().__init__(transport, relay.options)
+        self._output.hop = self  # type: ignore[attr-defined]
+        self.side: Neighbour = side
+        self.route: Callable[[Message], Route | None] = _pass_all
+        self.calls: dict[int, Override] = {}
+        """The overrides that wait for the response to a request of this side, by its id."""
+        self._relay = relay
+        self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
+        self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
+        self._cancelled: set[int] = set()  # ids there
+
+    # --- From this side --------------------------------------------------------------------------------------------
+
+    def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        if isinstance(message, Unreadable):
+            return self._dispatch_unreadable(message)
+        message = with_text(message)
+        if message.kind != "request":
+            return self._dispatch_response(message)
+        self._relay.asks(self, message)
+        if (route := self.route(message)) is None:
+            return self._pass_request(message)
+        token = override_of.set(Override(self, message, route))
+        try:
+            return super()._dispatch(message)
+        finally:
+            override_of.reset(token)
+
+    def _has_to_wait(self, message: Message | Unreadable) -> bool:
+        return self._must_yield or bool(self._in_flight.starting)  # requests keep their order on the way on
+
+    def _dispatch_now(self, message: Message | Unreadable) -> bool:
+        return False  # the read loop waits for slow receivers
+
+    async def _handle_notification(self, message: Message) -> None:
+        how, message = self._side.cancellation, with_text(message)
+        if how is not None and message.method == how.method:
+            await self._cancel_passed(message.value, how.key)
+            self._in_flight.cancel(message.value, how.key)
+        elif (route := self.route(message)) is None:
+            await self._pass_notification(message)
+        else:
+            await self._override_notification(message, route)
+
+    async def _override_notification(self, message: Passed, route: Route) -> None:
+        override = Override(self, message, route)
+        token = override_of.set(override)
+        try:
+            await super()._handle_notification(message)
+        finally:
+            override_of.reset(token)
+            override.end()
+
+    def _is_taken(self, message: Message) -> bool:
+        return message.id in self._open or super()._is_taken(message)
+
+    def _refusal(self, message: Message) -> RequestError | None:
+        if message.id in self._open:
+            return InvalidRequestError("Invalid request: a request with this id is running")
+        return super()._refusal(message)
+
+    def _pass_request(self, message: Passed) -> Awaitable[None] | None:
+        limit = self.options.max_requests
+        error = self._refusal(message)
+        if error is None and len(self._open) >= limit:
+            error = InternalError(f"Request refused: too many at the same time; the limit is {limit} (max_requests)")
+        if error is not None:
+            return self._refuse(error, None if self._is_taken(message) else message.id)
+        asked = _Asked(message)
+        self._open[asked.key] = number = self.other.take_number(asked)
+        self._life.passed += 1
+        try:
+            if self.other.reason is not None:  # it may still be written to, and nothing is read
+                raise self.other.reason.again()
+            return self.other.send_passed(message.with_id(number, str(number)))
+        except ConnectionClosed as reason:
+            self.other.lose(number, reason)
+            return None
+
+    async def _pass_notification(self, message: Passed) -> None:
+        try:
+            if (rest := self.other.send_passed(message)) is not None:
+                await rest
+        except ConnectionClosed:
+            logger.debug("%.200r is not passed on: the receiver has gone", message.method)
+
+    async def _cancel_passed(self, params: Any, key: str) -> None:
+        """Cancel a request that was passed on, once."""
+        found: Any = params
+        number = found.get(key) if isinstance(params, dict) else None
+        there = self._open.get(number) if type(number) in (int, str) else None
+        how = self._side.cancellation
+        if there is not None and there not in self._cancelled and how is not None:
+            self._cancelled.add(there)
+            with contextlib.suppress(ConnectionClosed):
+                await self.other.notify(how.method, {how.key: there})
+
+    def answer(self, asked: _Asked, response: Passed) -> Awaitable[None] | None:
+        """Send the response to a request of this side that was passed on; returns what is left to await."""
+        self._cancelled.discard(self._open.pop(asked.key))
+        rest: Awaitable[None] | None = None
+        with contextlib.suppress(ConnectionClosed):
+            rest = self._output.send(response.with_id(asked.id, asked.id_text))
+        if rest is not None:
+            return self._answer(rest)
+        self._answered()
+        return None
+
+    async def _answer(self, rest: Awaitable[None]) -> None:
+        try:
+            await rest
+        finally:
+            self._answered()  # not before: until then, the end of the connection waits for it
+
+    def _answered(self) -> None:
+        self._life.passed -= 1
+        if not self._in_flight:
+            self._life.on("finished")
+
+    # --- To this side ----------------------------------------------------------------------------------------------
+
+    def take_number(self, asked: _Asked) -> int:
+        """The id of a request that is passed on to this side."""
+        number = self._next_id
+        self._next_id += 1
+        self._passed[number] = asked
+        return number
+
+    def send_passed(self, message: Passed) -> Awaitable[None] | None:
+        """Send what is passed on; returns what is left to await. Raises `ConnectionClosed`."""
+        return self._output.send(message)
+
+    def lose(self, number: int, reason: ConnectionClosed) -> None:
+        """Answer a request that was passed on to this side: there is no response."""
+        error = Message("error", self.lost(reason).to_json(), id=number)
+        rest = self.other.answer(self._passed.pop(number), with_text(error))
+        if rest is not None:
+            self.other._tasks.start(_await(rest))  # those of this side end now
+
+    def lost(self, reason: ConnectionClosed) -> RequestError:
+        """The error for a request that this side cannot answer any more."""
+        data = {"reason": str(reason), "exitCode": reason.exit_code, "stderr": list(reason.stderr)}
+        text = f"the {self.side} has closed the connection" if reason.exit_code is None else str(reason)
+        return InternalError(text, data={key: each for key, each in data.items() if each not in (None, [])})
+
+    def _dispatch_response(self, message: Passed) -> Awaitable[None] | None:
+        number = message.id
+        asked = self._passed.pop(number, None) if type(number) is int else None
+        if asked is not None:
+            self._relay.answered(self, asked.method, message)
+            return self.other.answer(asked, message)
+        override = self.calls.pop(number, None) if type(number) is int else None
+        if override is not None:
+            override.response = message
+        super()._dispatch(message)
+        return None if override is None else override.hold()
+
+    def _dispatch_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
+        number = found.id
+        if found.kind != "request" and type(number) is int and number in self._passed:
+            log_mistake("the response to request %s cannot be used: %s", number, found.error)
+            error = Message("error", found.error.to_json(), id=number)
+            return self.other.answer(self._passed.pop(number), with_text(error))
+        return super()._dispatch(found)
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result: for the stubs."""
+        override = override_of.get()
+        if override is None:
+            return await super().request(method, params)
+        if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
+            return override.agreed
+        override.release()
+        self.other._hand_over_reading()
+        override.waiting += 1
+        try:
+            result = await super().request(method, params)
+        finally:
+            override.waiting -= 1
+        if self._relay.must_switch(self, method, result):
+            raise _Switched(result)
+        return result
+
+    def _cancel_at_peer(self, number: int) -> None:
+        self.calls.pop(number, None)
+        super()._cancel_at_peer(number)
+
+    def _reject_pending(self, reason: ConnectionClosed) -> None:
+        super()._reject_pending(reason)
+        self.calls.clear()
+        for number in [*self._passed]:
+            self.lose(number, reason)
+
+    def _start_reading(self) -> None:
+        token = override_of.set(None)  # a handler may hand over the read loop, which is no part of it
+        try:
+            super()._start_reading()
+        finally:
+            override_of.reset(token)
+
+    def begin(self, protocol: ProtocolInfo) -> None:
+        """Start to read messages."""
+        self.start(_Entrance(self, protocol))
+
+    def finish(self, reason: ConnectionClosed) -> None:
+        """Read no more; what is in flight may still be answered."""
+        self._end_reading(reason)
+
+    async def ended(self) -> None:
+        """Wait until no more is read from this side."""
+        await self._life.leaves(State.OPEN)
+
+    @property
+    def reason(self) -> ConnectionClosed | None:
+        """Why no more is read."""
+        return self._life.reason
+
+    # --- Overrides -------------------------------------------------------------------------------------------------
+
+    async def run_override(self) -> Any:
+        """Call the method of the proxy for the message of the context; returns its result as JSON."""
+        override, task = override_of.get(), asyncio.current_task()
+        assert override is not None and task is not None
+        if override.message.kind == "request":
+            task.add_done_callback(override.end)  # after the response was sent
+        try:
+            return await self._call(override)
+        except _Switched as switched:
+            override.agreed = switched.result
+            self._relay.agree(switched.result)
+            found = self.route(override.message)
+            if found is None:
+                return switched.result
+            override.route = found
+            return await self._call(override)
+        except ConnectionClosed as reason:
+            if self.other.reason is None:
+                raise
+            if override.message.kind == "request":
+                raise self.other.lost(reason) from reason
+            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
+            return None
+
+    async def _call(self, override: Override) -> Any:
+        proxy, message, route = self._relay.proxy, override.message, override.route
+        handler: Any = proxy
+        if route.record is None:
+            return await call_handler(handler, route.name, Call(message, self.other))
+        takes, gives = route.record.takes, route.record.gives
+        raw: Any = {} if message.value is None and takes.is_object else message.value
+        try:
+            params = reporting_drops(takes.decode, raw, self.options.on_drop or _ignore)
+        except DecodeError as error:
+            raise UnfitParams(error) from error
+        result = await call_handler(handler, route.name, params)
+        if message.kind == "notification":
+            return None
+        try:
+            return gives.encode(result)
+        except (AttributeError, TypeError) as error:
+            from .on_demand.mistakes import in_result
+
+            raise in_result(handler, route.name, result, error) from error
+
+
+def _pass_all(_: Message) -> None:
+    return None
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+async def _await(rest: Awaitable[None]) -> None:
+    await rest

@@ -1,0 +1,199 @@
+"""What a proxy overrides: the class to extend, its methods for messages, and what they hand on unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+from ._base import UNSET, Method, Part, ProtocolInfo, UnsetType
+from ._decode import DecodeError
+from .dispatch import Codec, ConnectionClosed, overrides
+from .errors import RequestError
+from .message import Kind, Message
+from .options import logger
+from .passing import Passed, dumps_number, scan
+
+if TYPE_CHECKING:
+    from .hop import Hop
+
+Neighbour: TypeAlias = Literal["client", "agent"]
+
+_SIDES: Final[tuple[Neighbour, ...]] = ("client", "agent")
+_HOLD_SECONDS: Final = 5.0
+"""The longest time that messages wait for a handler which has got the response to its call."""
+
+
+class Call:
+    """A message that `from_client` or `from_agent` handles. `params` is JSON, None for params that are absent."""
+
+    def __init__(self, message: Passed, target: Hop) -> None:
+        self.method = message.method
+        self.is_request = message.kind == "request"
+        self._message = message
+        self._target = target
+
+    @cached_property
+    def params(self) -> Any:
+        """The params, read for this call alone: to change them does not change what `forward()` passes on."""
+        text = self._message.payload
+        return None if text is None else scan(text)[0]
+
+    def __repr__(self) -> str:
+        return f"Call({self.method[:80]!r})"
+
+    async def forward(self, params: Any = UNSET) -> Any:
+        """Pass the message on, as the text that came or with other params; returns the result of a request.
+
+        Raises the `RequestError` of the receiver, and `ConnectionClosed`.
+        """
+        given = self._message if isinstance(params, UnsetType) else params
+        if self.is_request:
+            return await self._target.request(self.method, given)
+        return await self._target.notify(self.method, given)
+
+
+class Passing:
+    """The base of `Proxy`: what it does not override is passed on as it came."""
+
+    PROTOCOL: ClassVar[ProtocolInfo]
+    CODEC: ClassVar[Codec]
+    METHODS: ClassVar[Mapping[str, Method]] = {}
+    FROM_CLIENT: ClassVar[Mapping[str, Method]] = {}
+    FROM_AGENT: ClassVar[Mapping[str, Method]] = {}
+
+    async def from_client(self, call: Call) -> Any:
+        """Handle a message of the client that no other method does: pass it on, or return a result of your own."""
+        return await call.forward()
+
+    async def from_agent(self, call: Call) -> Any:
+        """The same for a message of the agent."""
+        return await call.forward()
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Called once, after all handlers have finished. Stop background work here."""
+
+
+class Route:
+    """The method of a proxy that handles a message. `record` is None for `from_client` and `from_agent`."""
+
+    __slots__ = ("name", "record")
+
+    def __init__(self, name: str, record: Method | None = None) -> None:
+        self.name = name
+        self.record = record
+
+
+def routes_of(kind: type[Passing], side: Neighbour) -> Callable[[Message], Route | None]:
+    """A function that finds the route of a message from `side`: None for one that is passed on."""
+    found: dict[tuple[str, str], Route] = {
+        (method.kind, method.name): Route(name, method) for name, method in _named(kind, side) if _overrides(kind, name)
+    }
+    rest = Route(f"from_{side}") if _overrides(kind, f"from_{side}") else None
+    return lambda message: found.get((message.kind, message.method), rest)
+
+
+def names_of(kind: type[Passing]) -> set[str]:
+    """The methods of a proxy that handle messages with a type."""
+    return {name for side in _SIDES for name, _ in _named(kind, side)}
+
+
+def _named(kind: type[Passing], side: Neighbour) -> list[tuple[str, Method]]:
+    """The methods for messages from `side`: their names have it if the other side sends such messages, too."""
+    tables = {"client": both(kind.FROM_CLIENT), "agent": both(kind.FROM_AGENT)}
+    names = [{each.handler for each in table} for table in tables.values()]
+    return [
+        (f"{each.handler}_from_{side}" if all(each.handler in known for known in names) else each.handler, each)
+        for each in tables[side]
+    ]
+
+
+def both(table: Mapping[str, Method]) -> list[Method]:
+    """The methods of a table, each before the notification of its name."""
+    return [each for method in table.values() for each in (method, method.notification) if each is not None]
+
+
+def _overrides(kind: type[Passing], name: str) -> bool:
+    found: Any = kind
+    return overrides(found, name) and getattr(kind, name) is not getattr(Passing, name, None)
+
+
+# --- A message that is overridden ------------------------------------------------------------------------------------
+
+
+class Override:
+    """A message that a method of the proxy handles, and the response to its latest call of the same method."""
+
+    def __init__(self, hop: Hop, message: Passed, route: Route) -> None:
+        self.hop = hop
+        self.message = message
+        self.route = route
+        self.response: Passed | None = None
+        self.agreed: Any = UNSET  # the result of the call that has changed the version
+        self.waiting = 0
+        """The calls of the handler whose response it does not have."""
+        self._held: asyncio.Future[None] | None = None
+        self._is_over = False
+
+    def hold(self) -> Awaitable[None] | None:
+        """What the read loop that got the response to a call has to await; None if nothing.
+
+        A handler that has made several calls at once may wait for all of them, which have to be read.
+        """
+        if self._is_over or self.waiting > 1:
+            return None
+        self._held = self._held or asyncio.get_running_loop().create_future()
+        return self._wait(self._held)
+
+    async def _wait(self, held: asyncio.Future[None]) -> None:
+        await asyncio.wait({held}, timeout=_HOLD_SECONDS)
+        if not held.done():
+            text = "the handler of %.200s still runs, %.0f seconds after the response to its call: messages go on"
+            logger.warning(text, self.message.method, _HOLD_SECONDS)
+
+    def release(self) -> None:
+        """Let the messages go on that wait for the handler."""
+        if self._held is not None and not self._held.done():
+            self._held.set_result(None)
+        self._held = None
+
+    def end(self, _: object = None) -> None:
+        """The handler has returned, and its response was sent."""
+        self._is_over = True
+        self.release()
+
+    def original(self, message: Message, target: Hop) -> Passed | None:
+        """The message that came, if `message` hands it on unchanged."""
+        if message.kind in ("request", "notification"):
+            record, source = self.route.record, self.message
+            fits = self.hop is target.other and source.kind == message.kind and source.method == message.method
+            part = None if record is None else record.takes
+        else:
+            found = self.response
+            if found is None or found.kind != message.kind:
+                return None
+            source, part, fits = found, self._result_part(message.kind), self.hop is target
+        return source if fits and _is_same(source, message.value, part) else None
+
+    def _result_part(self, kind: Kind) -> Part | None:
+        return self.route.record.gives if self.route.record is not None and kind == "result" else None
+
+
+override_of: ContextVar[Override | None] = ContextVar("override_of", default=None)
+"""The one in whose handler the code runs; tasks that the handler starts inherit it."""
+
+
+def _is_same(source: Passed, value: Any, part: Part | None) -> bool:
+    """True if `value` is what the types of the package make of the text of `source`."""
+    text = source.payload
+    try:
+        raw = None if text is None else scan(text)[0]  # the handler may have changed what was parsed before
+        if source.kind == "error":
+            raw = RequestError.from_json(raw).to_json()
+        elif part is not None:
+            raw = part.encode(part.decode({} if raw is None and part.is_object else raw))
+        return dumps_number(raw) == dumps_number(value)
+    except (DecodeError, TypeError, ValueError):
+        return False
