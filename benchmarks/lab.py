@@ -28,6 +28,8 @@ class Sizes:
     starts: int = 3  # of a process, of which the median is one sample
     codec_seconds: float = 0.05  # for each message and measure
     receiving_bytes: int = 3_000_000  # of updates of a size
+    passing_bytes: int = 6_000_000  # the same
+    passing_updates: int = 5000  # at a rate
     prompts: int = 2000
     warm_up: int = 500
     window: int = 16
@@ -47,6 +49,8 @@ SMOKE = Sizes(
     starts=1,
     codec_seconds=0.0005,
     receiving_bytes=20_000,
+    passing_bytes=1_000_000,
+    passing_updates=50,
     prompts=20,
     warm_up=2,
     window=4,
@@ -107,6 +111,11 @@ class Lab:
     def package_for_client(self) -> Path:
         """The package for clients, of protocol 1."""
         return self._built("for_client/demo", "--role", "client", "--protocol", "1")
+
+    @cached_property
+    def package_for_proxy(self) -> Path:
+        """The package for proxies, of protocol 1."""
+        return self._built("for_proxy/demo", "--role", "proxy", "--protocol", "1")
 
     @property
     def log(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, passing, receiving, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -85,6 +85,9 @@ COMPARISONS = (
         _at_most("receiving", measure, receiving.ALONE, bounds)
         for measure, bounds in zip(receiving.ENTRIES, ((1.5, 1.35), (1.4, 1.3), (1.4, 1.3)), strict=True)
     ),
+    *(_at_most("passing", measure, passing.ALONE, (1.0, None)) for measure in passing.SIZES),
+    _at_most("passing", passing.PACED, passing.ALONE),
+    *(_at_most("passing", measure, passing.PUMP) for measure in passing.RATES),
     _at_most("stdio", stdio.START, PYTHON_SDK, (0.30, 0.18)),
     _prompts(PYTHON_SDK, (2.0, 2.6)),
     _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),

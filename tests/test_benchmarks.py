@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from acpgen.config import SchemaChoice
-from benchmarks import __main__, contenders, generation, imports, receiving, remote, stdio
+from benchmarks import __main__, contenders, generation, imports, passing, receiving, remote, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
@@ -142,6 +142,7 @@ NEEDS = {
     "imports": {PYTHON_SDK},
     "codec": {PYTHON_SDK},
     "receiving": set(),
+    "passing": set(),
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
     "remote": {PYTHON_SDK},
     "generation": {generation.GENERATOR},
@@ -245,6 +246,8 @@ def results() -> Results:
         generation.TYPER,
         remote.ALONE,
         receiving.ALONE,
+        passing.ALONE,
+        passing.PUMP,
         "once",
         "16 times",
     )
