@@ -53,7 +53,7 @@ def passed(folder: str, entries: int, count: int, rate: int = 0) -> tuple[float,
     start = time.process_time()
     for each in lines:
         json.dumps(json.loads(each), ensure_ascii=False, separators=(",", ":")).encode()
-    return (whole - least) / count * 1e6, (time.process_time() - start) / count * 1e6
+    return max(0.0, whole - least) / count * 1e6, (time.process_time() - start) / count * 1e6
 
 
 def number_of(folder: str, entries: int, size: int) -> int:
