@@ -168,3 +168,19 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
                 assert "*" not in {each.name for each in names}
                 assert level in (1, 2) or source.partition(".")[0] in sys.stdlib_module_names
                 assert level != 2 or (statement.col_offset == 0 and not any(each.asname for each in names))
+
+
+def test_the_names_are_imported_from_their_modules_when_they_are_used() -> None:
+    """Also after another module has imported theirs, which makes the module an attribute: no name is a module's."""
+    folder = package_folder(SchemaChoice(protocol=1), roles=RoleChoice.BOTH.roles)
+    code = (
+        f"import sys; sys.path.insert(0, {str(folder.parent)!r})\n"
+        f"import {folder.name}.helpers as helpers\n"
+        "loaded = [name for name in sys.modules if name.startswith(helpers.__name__ + '.')]\n"
+        "modules = set(helpers._MODULES.values())\n"
+        "print(loaded, sorted(modules & set(helpers.__all__)), set(helpers.__all__) == set(dir(helpers)))\n"
+        "print(all(getattr(helpers, name) is not None for name in helpers.__all__))\n"
+        "print(hasattr(helpers, 'nothing'))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["[] [] True", "True", "False"]

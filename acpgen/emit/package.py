@@ -15,7 +15,7 @@ from acpgen.emit.aliases import usable
 from acpgen.emit.chains import chain_forms
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
-from acpgen.emit.imports import imported, name_lines
+from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
 from acpgen.emit.session_rules import merged_sessions
@@ -101,15 +101,11 @@ def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict
     """The subpackage with the helpers of a version. `path` is the folder of the version."""
     if not helpers.texts:
         return {}
-    doc = "Helpers for common messages and states. Nothing else in this package needs them."
-    public = [name for names in helpers.exports.values() for name in names]
-    template = environment.get_template("__init__.py.jinja")
-    init = template.render(
-        module_doc=docstring(doc, 0),
-        imports=_imports(helpers.exports),
-        exported=name_lines(public, literal),
-        subpackages=(),
-        renames=(),
+    modules = {name: module.lstrip(".") for module, names in helpers.exports.items() for name in names}
+    init = environment.get_template("helpers.py.jinja").render(
+        imports=[Code(each.replace("\n", "\n    ")) for each in _imports(helpers.exports)],
+        exported=name_lines(modules, literal),
+        modules=entry_lines((literal(name), literal(module)) for name, module in modules.items()),
     )
     files = {"__init__": init, **helpers.texts}
     return {f"{path}{FOLDER}/{name}.py": text for name, text in files.items()}

@@ -2,23 +2,26 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """Helpers for common messages and states. Nothing else in this package needs them."""
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from .call_messages import ask_permission
-from .content import audio, image, link, resource, terminal, text, tool_content
-from .diffs import diff
-from .notification import session_update
-from .permissions import (
-    PermissionAnswer,
-    permission_answer, permission_cancelled, permission_options,
-    select_permission, select_permission_option,
-)
-from .plan_entries import plan_entry
-from .session_info import title
-from .session_usage import usage
-from .tool_calls import RunningToolCall, tool_call
-from .turn_agent import TurnAgent
-from .turns import Turns
-from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
+if TYPE_CHECKING:
+    from .call_messages import ask_permission
+    from .content import audio, image, link, resource, terminal, text, tool_content
+    from .diffs import diff
+    from .notification import session_update
+    from .permissions import (
+        PermissionAnswer,
+        permission_answer, permission_cancelled, permission_options,
+        select_permission, select_permission_option,
+    )
+    from .plan_entries import plan_entry
+    from .session_info import title
+    from .session_usage import usage
+    from .tool_calls import RunningToolCall, tool_call
+    from .turn_agent import TurnAgent
+    from .turns import Turns
+    from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
     "PermissionAnswer",
@@ -36,4 +39,29 @@ __all__ = [
     "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
 ]
+_MODULES = {
+    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "TurnAgent": "turn_agent", "Turns": "turns",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
+    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+}
 # fmt: on
+
+
+def __getattr__(name: str) -> object:
+    # each module is imported when one of its names is used: few programs need all of them
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

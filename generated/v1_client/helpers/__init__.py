@@ -2,22 +2,25 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """Helpers for common messages and states. Nothing else in this package needs them."""
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from .content import audio, image, link, resource, terminal, text, tool_content
-from .permissions import (
-    PermissionAnswer,
-    permission_answer, permission_cancelled, permission_options,
-    select_permission, select_permission_option,
-)
-from .session_entries import (
-    AgentMessage, AttributesChange,
-    Compaction, CompactionChange,
-    Message, MessageChange,
-    PlanChange,
-    Thought, ToolCallChange,
-    Usage, UserMessage,
-)
-from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
+if TYPE_CHECKING:
+    from .content import audio, image, link, resource, terminal, text, tool_content
+    from .permissions import (
+        PermissionAnswer,
+        permission_answer, permission_cancelled, permission_options,
+        select_permission, select_permission_option,
+    )
+    from .session_entries import (
+        AgentMessage, AttributesChange,
+        Compaction, CompactionChange,
+        Message, MessageChange,
+        PlanChange,
+        Thought, ToolCallChange,
+        Usage, UserMessage,
+    )
+    from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
 
 __all__ = [
     "AgentMessage", "AttributesChange",
@@ -35,4 +38,30 @@ __all__ = [
     "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
+_MODULES = {
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
+    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
+    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
+    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+}
 # fmt: on
+
+
+def __getattr__(name: str) -> object:
+    # each module is imported when one of its names is used: few programs need all of them
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

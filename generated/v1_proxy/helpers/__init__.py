@@ -2,13 +2,16 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """Helpers for common messages and states. Nothing else in this package needs them."""
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from .content import audio, image, link, resource, terminal, text, tool_content
-from .permissions import (
-    PermissionAnswer,
-    permission_answer, permission_cancelled, permission_options,
-    select_permission, select_permission_option,
-)
+if TYPE_CHECKING:
+    from .content import audio, image, link, resource, terminal, text, tool_content
+    from .permissions import (
+        PermissionAnswer,
+        permission_answer, permission_cancelled, permission_options,
+        select_permission, select_permission_option,
+    )
 
 __all__ = [
     "PermissionAnswer",
@@ -20,4 +23,25 @@ __all__ = [
     "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
+_MODULES = {
+    "PermissionAnswer": "permissions", "audio": "content", "image": "content", "link": "content",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
+    "terminal": "content", "text": "content", "tool_content": "content",
+}
 # fmt: on
+
+
+def __getattr__(name: str) -> object:
+    # each module is imported when one of its names is used: few programs need all of them
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,42 +2,45 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """Helpers for common messages and states. Nothing else in this package needs them."""
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from .call_messages import ask_permission
-from .content import audio, image, link, resource, terminal, text, tool_content
-from .diffs import diff
-from .notification import session_update
-from .permissions import (
-    PermissionAnswer,
-    permission_answer, permission_cancelled, permission_options,
-    select_permission, select_permission_option,
-)
-from .plan_entries import plan_entry
-from .session_entries import (
-    AgentMessage, AttributesChange,
-    Compaction, CompactionChange,
-    Message, MessageChange,
-    PlanChange,
-    Thought, ToolCallChange,
-    Usage, UserMessage,
-)
-from .session_info import title
-from .session_state import (
-    SessionAttribute, SessionChange, SessionEntry, SessionState,
-    Terminal, TerminalChange, ToolCall,
-)
-from .session_usage import usage
-from .states import idle, requires_action, running
-from .tool_calls import RunningToolCall, tool_call
-from .turn_agent import TurnAgent
-from .turns import Turns
-from .updates import (
-    agent_message, agent_thought,
-    command, commands, config_options,
-    plan,
-    user_message,
-    whole_agent_message, whole_agent_thought, whole_user_message,
-)
+if TYPE_CHECKING:
+    from .call_messages import ask_permission
+    from .content import audio, image, link, resource, terminal, text, tool_content
+    from .diffs import diff
+    from .notification import session_update
+    from .permissions import (
+        PermissionAnswer,
+        permission_answer, permission_cancelled, permission_options,
+        select_permission, select_permission_option,
+    )
+    from .plan_entries import plan_entry
+    from .session_entries import (
+        AgentMessage, AttributesChange,
+        Compaction, CompactionChange,
+        Message, MessageChange,
+        PlanChange,
+        Thought, ToolCallChange,
+        Usage, UserMessage,
+    )
+    from .session_info import title
+    from .session_state import (
+        SessionAttribute, SessionChange, SessionEntry, SessionState,
+        Terminal, TerminalChange, ToolCall,
+    )
+    from .session_usage import usage
+    from .states import idle, requires_action, running
+    from .tool_calls import RunningToolCall, tool_call
+    from .turn_agent import TurnAgent
+    from .turns import Turns
+    from .updates import (
+        agent_message, agent_thought,
+        command, commands, config_options,
+        plan,
+        user_message,
+        whole_agent_message, whole_agent_thought, whole_user_message,
+    )
 
 __all__ = [
     "AgentMessage", "AttributesChange",
@@ -60,4 +63,37 @@ __all__ = [
     "usage", "user_message",
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
+_MODULES = {
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
+    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
+    "SessionState": "session_state", "Terminal": "session_state", "TerminalChange": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states",
+    "image": "content", "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
+    "resource": "content", "running": "states", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "whole_agent_thought": "updates", "whole_user_message": "updates",
+}
 # fmt: on
+
+
+def __getattr__(name: str) -> object:
+    # each module is imported when one of its names is used: few programs need all of them
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
