@@ -192,6 +192,43 @@ def test_the_echo_agent_answers(played: Played) -> None:
     assert ran.stdout.count('"result"') == 2
 
 
+ELSEWHERE = """
+import asyncio, os, sys
+from unittest.mock import patch
+import uvicorn
+import ask, guarded
+from remote_acp.asgi import asgi_app
+
+async def run() -> None:
+    app = asgi_app(guarded.Guarded, authorize=guarded.authorize)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    for command in (["-m", "proxy_acp.bridge"], ["elsewhere.py"]):
+        for token in ("correct horse", "wrong"):
+            os.environ["ACP_TOKEN"] = token
+            try:
+                await ask.main("Hello!", sys.executable, *command, f"ws://127.0.0.1:{port}/acp")
+            except Exception as error:
+                print(type(error).__name__, "401" in str(error))
+    server.should_exit = True
+    await serving
+
+asyncio.run(run())
+"""
+
+
+def test_an_agent_elsewhere_is_reached_with_a_token(played: Played) -> None:
+    require(find_spec("uvicorn"), "uvicorn")
+    ran = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], cwd=played.folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == 2 * ["Hello!", "end_turn", "InternalError True"], ran.stderr
+
+
 # --- Tables ---------------------------------------------------------------------------------------------------------
 
 
