@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import mcp_capabilities
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AgentMessage", "AttributesChange",
+    "AcpParameters", "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
-    "Message", "MessageChange",
+    "HttpParameters",
+    "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "StdioParameters",
     "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -46,7 +49,7 @@ __all__ = [
     "diff",
     "image",
     "link",
-    "mode",
+    "mcp_capabilities", "mcp_parameters", "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -54,15 +57,17 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
-    "SessionState": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "image": "content", "link": "content", "mode": "updates",
+    "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "HttpParameters": "mcp_servers",
+    "McpKind": "mcp_servers", "McpParameters": "mcp_servers", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PlanChange": "session_entries",
+    "RunningToolCall": "tool_calls", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionEntry": "session_state", "SessionState": "session_state", "StdioParameters": "mcp_servers",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
+    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
     "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
