@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
+    from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .session_client import Session, SessionClient, TurnChange
+    from .session_core import PermissionAsked
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -49,10 +52,12 @@ __all__ = [
     "Compaction", "CompactionChange",
     "HttpParameters",
     "McpKind", "McpParameters", "Message", "MessageChange",
-    "PermissionAnswer", "PlanChange",
+    "PermissionAnswer", "PermissionAsked", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "StdioParameters",
-    "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
+    "StdioParameters",
+    "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
+    "TurnResult", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",
@@ -71,12 +76,14 @@ _MODULES = {
     "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
     "Compaction": "session_entries", "CompactionChange": "session_entries", "HttpParameters": "mcp_servers",
     "McpKind": "mcp_servers", "McpParameters": "mcp_servers", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PlanChange": "session_entries",
-    "RunningToolCall": "tool_calls", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionEntry": "session_state", "SessionState": "session_state", "StdioParameters": "mcp_servers",
-    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
-    "ToolCall": "session_state", "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns",
-    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
+    "SessionEntry": "session_state", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
+    "StdioParameters": "mcp_servers", "Terminal": "session_state", "TerminalChange": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
     "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
     "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",

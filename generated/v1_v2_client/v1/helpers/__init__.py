@@ -12,6 +12,9 @@ if TYPE_CHECKING:
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
+    from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .session_client import Session, SessionClient, TurnChange
+    from .session_core import PermissionAsked
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -26,9 +29,9 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
     "Message", "MessageChange",
-    "PermissionAnswer", "PlanChange",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "ToolCallChange",
+    "PermissionAnswer", "PermissionAsked", "PlanChange",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
+    "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
     "Usage", "UserMessage",
     "audio",
     "image",
@@ -41,11 +44,13 @@ __all__ = [
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
-    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PlanChange": "session_entries",
+    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
+    "SlowReaderError": "prompt_turns", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
+    "TurnResult": "prompt_turns", "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content",
+    "image": "content", "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
 }

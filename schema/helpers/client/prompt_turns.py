@@ -1,0 +1,255 @@
+"""A prompt that was sent: the changes that follow, as they arrive, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+
+from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
+
+__all__ = ["SlowReaderError", "Turn", "TurnResult"]
+
+Ch = TypeVar("Ch")
+
+
+class SlowReaderError(Exception):
+    """The changes of a turn were not read, and too many were waiting; the turn was cancelled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnResult:
+    """How a turn has ended."""
+
+    stop_reason: str
+    """Why: `end_turn`, `cancelled`, `refusal`, or another one of the protocol or of the agent."""
+    text: str
+    """The text of the agent's messages in this turn."""
+    message_id: str = ""
+    """The id of the prompt, if the agent has given it one."""
+
+
+class Turn(Generic[Ch]):
+    """A prompt of a session. It is sent when it is first used: iterated, awaited, or entered.
+
+        async for change in session.prompt("Hello!"):
+            if isinstance(change, MessageChange):
+                print(change.text, end="")
+
+    Iterating gives the changes until the turn ends; `result` is there then. Awaiting gives the result. Both raise what
+    has ended the turn early: a `RequestError`, `ConnectionClosed` or `SlowReaderError`. Leaving the loop, an exception
+    in it, or the cancellation of the task cancels the turn. That goes on behind the loop; at the end of
+    `async with session.prompt("Hello!") as turn`, the turn has ended.
+    """
+
+    def __init__(
+        self,
+        play: Callable[[Turn[Ch]], Awaitable[tuple[str, str]]],
+        cancel: Callable[[Turn[Ch]], Awaitable[None]],
+        *,
+        cancel_seconds: float,
+        max_pending: int,
+    ) -> None:
+        self._play = play
+        self._cancel = cancel
+        self._cancel_seconds = cancel_seconds
+        self._max_pending = max_pending
+        self._pending = deque[Any]()
+        self._behind: asyncio.Task[None] | None = None
+        self._is_read = False
+        self._texts: dict[AgentMessage, list[str]] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._result: TurnResult | None = None
+        self._failure: BaseException | None = None
+        self.is_cancelled = False
+        """True once the agent was asked to cancel it."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it has a result, or has failed."""
+        return self._result is not None or self._failure is not None
+
+    @property
+    def result(self) -> TurnResult:
+        """How it has ended. Raises what has ended it early, and `RuntimeError` as long as it goes on."""
+        if self._failure is not None:
+            raise self._failure
+        if self._result is None:
+            raise RuntimeError("the turn has not ended")
+        return self._result
+
+    async def cancel(self) -> None:
+        """Ask the agent to cancel the turn, once; it goes on until the agent has ended it."""
+        if not self.has_ended and not self.is_cancelled:
+            self.is_cancelled = True
+            await self._cancel(self)
+
+    def __aiter__(self) -> AsyncGenerator[Ch, None]:
+        """The changes of the turn."""
+        self._is_read = True
+        self._start()
+        return self._changes()
+
+    def __await__(self) -> Generator[Any, None, TurnResult]:
+        """The result of the turn; the changes are not kept."""
+        self._is_read = False
+        self._pending.clear()
+        return self._ended().__await__()
+
+    async def __aenter__(self) -> Turn[Ch]:
+        """Send the prompt."""
+        self._is_read = True
+        self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel the turn if it has not ended, and wait for its end."""
+        await self._stop()
+
+    # --- For the session ---------------------------------------------------------------------------------------------
+
+    def drop(self) -> None:
+        """End the turn, whose prompt was not sent."""
+        self._result = TurnResult(stop_reason="cancelled", text="")
+        if self._task is not None:
+            self._task.cancel()
+
+    def receive(self, change: Any) -> None:
+        """Keep a change for the reader; those that follow each other become one where nothing is lost by that."""
+        if isinstance(change, MessageChange) and isinstance(change.entry, AgentMessage):
+            texts = self._texts.setdefault(change.entry, [])
+            if change.is_whole:
+                texts.clear()
+            texts.append(change.text)
+        if not self._is_read or self._failure is not None:
+            return
+        if not (self._pending and self._merge(change)):
+            self._pending.append(_Messages(change) if isinstance(change, MessageChange) else change)
+        self._wake.set()
+        if len(self._pending) > self._max_pending:
+            self._overflow()
+
+    def _merge(self, change: Any) -> bool:
+        """Make a change a part of the one that waits last, if it can be."""
+        last = self._pending[-1]
+        if isinstance(last, _Messages):
+            return last.take(change)
+        merged = _merged(last, change)
+        if merged is not None:
+            self._pending[-1] = merged
+        return merged is not None
+
+    def _overflow(self) -> None:
+        self._fail(SlowReaderError(f"{len(self._pending)} changes of a turn wait for their reader (max_pending)"))
+        self._pending.clear()
+        self._behind = asyncio.ensure_future(self._give_up())
+
+    async def _give_up(self) -> None:
+        try:
+            if not self.is_cancelled:
+                self.is_cancelled = True
+                await self._cancel(self)
+        finally:
+            await self._finish()
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is None and self._result is None:
+            self._failure = error
+        self._wake.set()
+
+    # --- Running -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        try:
+            stop_reason, message_id = await self._play(self)
+        except asyncio.CancelledError:
+            self._fail(
+                TimeoutError(f"the agent did not end the turn in {self._cancel_seconds:g} s after its cancellation")
+            )
+        except Exception as error:  # noqa: BLE001  raised to the reader
+            self._fail(error)
+        else:
+            if self._failure is None:
+                text = "".join(part for parts in self._texts.values() for part in parts)
+                self._result = TurnResult(stop_reason=stop_reason, text=text, message_id=message_id)
+        self._wake.set()
+
+    async def _changes(self) -> AsyncGenerator[Ch, None]:
+        try:
+            while True:
+                while self._pending:
+                    change = self._pending.popleft()
+                    found: Any = change.change() if isinstance(change, _Messages) else change
+                    yield found
+                if self.has_ended:
+                    break
+                self._wake.clear()
+                await self._wake.wait()
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            await self._stop()
+
+    async def _ended(self) -> TurnResult:
+        self._start()
+        try:
+            while not self.has_ended:
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            await self._stop()
+        return self.result
+
+    async def _stop(self) -> None:
+        """Cancel the turn, and wait for its end; after that, nobody reads it."""
+        self._is_read = False
+        if not self.has_ended:
+            await self._give_up()
+
+    async def _finish(self) -> None:
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=self._cancel_seconds)
+            if not self._task.done():
+                self._task.cancel()
+                await asyncio.wait({self._task})
+
+
+class _Messages:
+    """Changes of one message that follow each other."""
+
+    def __init__(self, change: MessageChange) -> None:
+        self.entry = change.entry
+        self.content = [*change.content]
+        self._is_whole = change.is_whole
+
+    def take(self, change: Any) -> bool:
+        """Add a change if it continues the same message."""
+        is_next = isinstance(change, MessageChange) and change.entry is self.entry and not change.is_whole
+        if is_next:
+            self.content.extend(change.content)
+        return is_next
+
+    def change(self) -> MessageChange:
+        """One change for all of them."""
+        return MessageChange(entry=self.entry, content=tuple(self.content), is_whole=self._is_whole)
+
+
+def _merged(last: Any, change: Any) -> Any:
+    """One change in place of two that follow each other; None if they must stay apart."""
+    kind = cast("object", type(change))
+    if type(last) is not kind:
+        return None
+    if kind is ToolCallChange and last.call is change.call:
+        return replace(change, is_new=last.is_new, has_ended=last.has_ended or change.has_ended)
+    if kind is PlanChange and last.plan_id == change.plan_id:
+        return change
+    if kind is AttributesChange:
+        return replace(change, names=last.names | change.names)
+    return None

@@ -1,0 +1,147 @@
+"""The part of sessions that every version of the protocol has: their turns, their questions, and what arrives early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
+from .content import text
+from .permissions import permission_cancelled
+from .prompt_turns import Turn
+
+__all__ = ["PermissionAsked"]
+
+_MAX_EARLY = 10_000
+"""The most updates that are kept for sessions whose id is not known yet."""
+_CAPABILITIES = {"image": "image", "audio": "audio", "resource": "embedded_context"}
+"""What a prompt may have only if the agent has advertised it, by the type of block."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionAsked:
+    """The agent asks for permission; `SessionClient.ask_permission` answers."""
+
+    request: RequestPermissionRequest
+
+
+S = TypeVar("S")
+Ch = TypeVar("Ch")
+
+
+class SessionCore(Generic[S, Ch]):
+    """A session: the base of `Session`."""
+
+    def __init__(self, client: Any, session_id: str, cwd: str, *, state: S) -> None:
+        self.id = session_id
+        self.cwd = cwd
+        self.state = state
+        """What the agent has reported, as it is now."""
+        self._client = client
+        self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
+        self._questions = set[asyncio.Future[RequestPermissionResponse]]()
+
+    def prompt(self, *content: str | ContentBlock) -> Turn[Ch]:
+        """A prompt with this content; it is sent when the `Turn` is used.
+
+        Raises `ValueError` for content that the agent has not advertised.
+        """
+        blocks: list[ContentBlock] = [text(each) if isinstance(each, str) else each for each in content]
+        for block in blocks:
+            name = _CAPABILITIES.get(block.type)
+            if name is not None and not self._client.takes(name):
+                raise ValueError(f"the agent takes no {block.type} in prompts: it has not advertised {name}")
+        request = PromptRequest(session_id=self.id, prompt=blocks)
+
+        def play(turn: Turn[Ch]) -> Awaitable[tuple[str, str]]:
+            return self._play(turn, request)
+
+        return Turn(
+            play,
+            self._cancel_turn,
+            cancel_seconds=self._client.cancel_seconds,
+            max_pending=self._client.max_pending,
+        )
+
+    async def ask(self, *content: str | ContentBlock) -> str:
+        """Send a prompt, and wait for the end of its turn; returns the text of the agent's messages."""
+        return (await self.prompt(*content)).text
+
+    async def _play(self, turn: Turn[Ch], request: PromptRequest) -> tuple[str, str]:
+        """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""
+        raise NotImplementedError
+
+    async def _cancel_turn(self, turn: Turn[Ch]) -> None:
+        raise NotImplementedError
+
+    def _changed(self, change: Any) -> None:
+        """Give a change to the first turn that goes on, or else to the client."""
+        if self._turns:
+            self._turns[0].receive(change)
+        else:
+            self._client.session_changed(self, change)
+
+    @contextmanager
+    def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
+        self._turns.append(turn)
+        try:
+            yield
+        finally:
+            self._turns.remove(turn)
+
+    async def answer(
+        self, request: RequestPermissionRequest, ask: Callable[[], Awaitable[RequestPermissionResponse]]
+    ) -> RequestPermissionResponse:
+        """The answer to a question about this session; "cancelled" if `cancel_questions` is called before."""
+        self._changed(PermissionAsked(request=request))
+        question = asyncio.ensure_future(ask())
+        self._questions.add(question)
+        try:
+            await asyncio.wait({question})
+        finally:
+            self._questions.discard(question)
+            question.cancel()
+        return permission_cancelled() if question.cancelled() else question.result()
+
+    def cancel_questions(self) -> None:
+        """Close the open questions."""
+        for question in [*self._questions]:
+            question.cancel()
+
+    def lose(self, reason: Exception) -> None:
+        """The connection has ended."""
+        self.cancel_questions()
+
+
+class Early:
+    """Updates for sessions whose id is not known yet, as their request is not answered."""
+
+    def __init__(self) -> None:
+        self._opening = 0
+        self._updates: dict[str, list[Any]] = {}
+        self._count = 0
+
+    @contextmanager
+    def kept(self) -> Generator[None, None, None]:
+        """Keep updates of unknown sessions while the block runs."""
+        self._opening += 1
+        try:
+            yield
+        finally:
+            self._opening -= 1
+            if not self._opening:
+                self._updates.clear()
+                self._count = 0
+
+    def add(self, session_id: str, params: Any) -> None:
+        """Keep an update if a session is being opened, and not too many are kept."""
+        if self._opening and self._count < _MAX_EARLY:
+            self._updates.setdefault(session_id, []).append(params)
+            self._count += 1
+
+    def take(self, session_id: str) -> Sequence[Any]:
+        """The updates of a session, in their order; they are not kept any more."""
+        return self._updates.pop(session_id, [])
