@@ -205,7 +205,7 @@ class Describer:
         return self._untyped(name) if definition is None else self._type(definition)
 
     def _unhandled(self, wire: str) -> Iterator[TypeEntry]:
-        """The definitions of a method that no class of the package handles: such as one between proxies."""
+        """The definitions of a method that no class of the package handles, such as one between proxies."""
         for name, method in self._unrouted:
             if method == wire:
                 side = self._definitions[name].get("x-side")

@@ -29,6 +29,8 @@ from .transport import ByteTransport, Transport
 
 _MOST_OF_LINE: Final = 1000
 _CLOSED: Final = "the peer has closed the connection"
+_STUCK_SECONDS: Final = 30.0
+"""After the end of the client, a message of it may take so long until the next one is read."""
 
 
 class Versions(Protocol):
@@ -152,10 +154,27 @@ class Hop(Connection):
         self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
         self._cancelled: set[int] = set()  # ids there
+        self._count = 0  # of the messages that were read
+        self._is_watched = False
 
     # --- From this side --------------------------------------------------------------------------------------------
 
+    def _arrived(self, is_end: bool) -> None:
+        super()._arrived(is_end)
+        if is_end and self.side == "client" and self._life.is_open and not self._is_watched:
+            self._is_watched = True
+            self._tasks.start(self._end_if_stuck())
+
+    async def _end_if_stuck(self) -> None:
+        """End the connection if an agent that reads nothing keeps this from noticing that the client has gone."""
+        seen = -1
+        while seen != self._count:
+            seen = self._count
+            await asyncio.sleep(_STUCK_SECONDS)
+        self._end_reading(ConnectionClosed(_CLOSED))
+
     def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        self._count += 1
         if isinstance(message, Unreadable):
             return self._dispatch_unreadable(message)
         message = with_text(message)
@@ -183,6 +202,7 @@ class Hop(Connection):
         return False  # the read loop waits for slow receivers
 
     async def _handle_notification(self, message: Message) -> None:
+        self._count += 1
         how, message = self._side.cancellation, with_text(message)
         if how is not None and message.method == how.method:
             await self._cancel_passed(message.value, how.key)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -343,6 +346,32 @@ def test_client_eof_with_a_pending_request(acp: ModuleType) -> None:
         await task
         await client.close()
         await agent.close()
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the pipes here are those of POSIX")
+@pytest.mark.parametrize("later", [[], ["session/cancel", "_more"]])
+def test_client_eof_while_the_agent_reads_nothing(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch, later: list[str]
+) -> None:
+    """Nobody waits for such an agent without end."""
+    monkeypatch.setattr(import_module(f"{acp.__name__}.hop"), "_STUCK_SECONDS", 0.05)
+    pipes = import_module(f"{acp.__name__}.on_demand.pipes")
+
+    async def main() -> None:
+        (read, client), (out, write) = os.pipe(), os.pipe()
+        near = pipes.PipeTransport(read, write, max_message_bytes=2**20, max_write_buffer_bytes=2**16)
+        far, agent = acp.memory_transports(1)
+        proxy = asyncio.ensure_future(acp.serve_proxy(acp.Proxy, near, far))
+        for method in ["_a", "_b", "_c", *later]:
+            os.write(client, json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+            for _ in range(20):
+                await asyncio.sleep(0)
+        os.close(client)
+        assert "closed the connection" in str(await proxy)
+        assert json.loads(await agent.read())["method"] == "_a"
+        os.close(out)
 
     run(main())
 
