@@ -257,8 +257,12 @@ class Hop(Connection):
         found: Any = params
         number = found.get(key) if isinstance(params, dict) else None
         there = self._open.get(number) if type(number) in (int, str) else None
+        if there is not None:
+            await self._cancel_there(there)
+
+    async def _cancel_there(self, there: int) -> None:
         how = self._side.cancellation
-        if there is not None and there not in self._cancelled and how is not None:
+        if there not in self._cancelled and how is not None:
             self._cancelled.add(there)
             with contextlib.suppress(ConnectionClosed):
                 await self.other.notify(how.method, {how.key: there})
@@ -375,6 +379,9 @@ class Hop(Connection):
     def _reject_pending(self, reason: ConnectionClosed) -> None:
         super()._reject_pending(reason)
         self.calls.clear()
+        if self.other.other is not self:  # an agent that the proxy has opened: the client stays
+            for there in self._open.values():
+                self.other._tasks.start(self._cancel_there(there))
         for number in [*self._passed]:
             self.lose(number, reason)
 
