@@ -105,9 +105,16 @@ async def serve_conductor(
 
 
 async def serve_remote(
-    proxies: Sequence[Component], agent: AnyAgent, transport: Transport, *, options: ConnectionOptions
+    proxies: Sequence[Component],
+    agent: AnyAgent,
+    transport: Transport | ByteTransport,
+    *,
+    options: ConnectionOptions,
 ) -> None:
-    """Run a chain for a client that is not trusted. It cannot take the place of the agent, as a conductor does."""
+    """Run a chain for a client that is not trusted: it cannot take the place of the agent, as a conductor does.
+
+    `options` are those that `passing_options` returns.
+    """
     await _serve(Chain(proxies, agent, carrying_messages(transport, options), options, is_remote=True))
 
 
