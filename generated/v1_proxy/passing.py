@@ -80,10 +80,15 @@ def written(message: Message, /, **members: str | None) -> Passed:
     text, spans = '{"jsonrpc":"2.0"', dict[str, Span]()
     for name, value in members.items():
         if value is not None:
-            text += f",{dumps_json(name).decode()}:"
+            text += f",{name_text(name)}:"
             spans[name] = len(text), len(text) + len(value)
             text += value
     return Passed(message, text + "}", spans)
+
+
+def name_text(name: str) -> str:
+    """The text of the name of a member."""
+    return f'"{name}"' if name.isidentifier() else dumps_json(name).decode()
 
 
 def with_text(message: Message) -> Passed:

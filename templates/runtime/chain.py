@@ -18,7 +18,7 @@ from .dispatch import ConnectionClosed
 from .errors import InvalidRequestError
 from .message import Message, Unreadable
 from .options import ConnectionOptions, dumps_json, logger
-from .passing import Passed, PassingWire, scan, with_text, written
+from .passing import Passed, PassingWire, name_text, scan, with_text, written
 from .transport import Transport
 
 _MOST_WAITING: Final = 64
@@ -318,7 +318,7 @@ class Junction:
     def _wrap(self, message: Passed) -> Passed:
         method = self._form.request if message.kind == "request" else self._form.notification
         members = [(name, message.text_of(name)) for name in message.spans if name not in _OF_WRAPPER]
-        inner = "{" + ",".join(f"{dumps_json(name).decode()}:{text}" for name, text in members) + "}"
+        inner = "{" + ",".join(f"{name_text(name)}:{text}" for name, text in members) + "}"
         return written(message, id=message.text_of("id"), method=dumps_json(method).decode(), params=inner)
 
     def _with_mark(self, message: Passed) -> Passed:
