@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -69,6 +71,31 @@ def test_requests_that_were_passed_on_are_limited(acp: ModuleType) -> None:
         assert json.loads(await agent.read())["method"] == "_again"
         await client.close()
         await proxy
+
+    run(main())
+
+
+def test_the_budget_of_a_client_holds_for_what_is_overridden(acp: ModuleType) -> None:
+    """All connections of a client on the network share it: that of the transport, also where a chain is between."""
+    options = acp.ConnectionOptions(wire=import_module(f"{acp.__name__}.passing").PassingWire)
+
+    async def from_client(self: Any, call: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    kind = type("Waiting", (acp.Proxy,), {"from_client": from_client})
+
+    async def main() -> None:
+        client, near = acp.memory_transports()
+        transport = import_module(f"{acp.__name__}.transport").LineTransport(near, options)
+        transport.budget = import_module(f"{acp.__name__}.options").Budget(2**15)
+        serving = asyncio.ensure_future(acp.serve_conductor([kind], [sys.executable, "-c", "input()"], transport))
+        await client.write(line(id=0, method="initialize", params={"protocolVersion": 1}))
+        for number in range(1, 10):
+            await client.write(line(id=number, method="_wait"))
+        error = json.loads(await client.read())["error"]
+        assert "max_bytes_per_identity" in error["message"]
+        await client.close()
+        await serving
 
     run(main())
 

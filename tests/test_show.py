@@ -312,6 +312,16 @@ def test_a_method_of_an_extension(folder: Folder) -> None:
     assert found["gate"]["origin"]["pointer"] == "/gates/InitializeResponse/logout"
 
 
+def test_a_method_that_no_class_handles_shows_its_types(folder: Folder) -> None:
+    """As those between a proxy and its conductor."""
+    found = {each["name"]: each for each in folder.entries("proxy/initialize", "--extension", "proxy-chains")}
+    assert set(found) == {"InitializeProxyRequest", "InitializeProxyResponse"}
+    for each in found.values():
+        assert each["note"].startswith("It belongs to proxy/initialize, a method for the side 'proxy'")
+    near = folder.run("proxy/initialise", "--extension", "proxy-chains")
+    assert "did you mean 'proxy/initialize'?" in near.stderr
+
+
 def test_a_field_of_an_extension_is_in_the_composed_schema_and_says_who_brought_it(folder: Folder) -> None:
     options = ("--release", "0.10.8", "--extension", "logout")
     found = folder.entry("AgentCapabilities", *options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -38,7 +38,7 @@ from acpgen.ir.relations import Coverage, resolved
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
-from acpgen.schema.walk import definition_pointer, schema_map
+from acpgen.schema.walk import definition_pointer, methods_of, schema_map
 from acpgen.show.example_values import Example, example_of
 from acpgen.show.values import ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
@@ -172,16 +172,16 @@ class Describer:
         """
         found: list[Description] = []
         python_name = names.class_name(name) if name in self._definitions else name
-        if python_name in self._model.by_name:
-            found.append(self._type(self._model.by_name[python_name]))
-        elif name in self._definitions:
-            found.append(self._untyped(name))
+        if python_name in self._model.by_name or name in self._definitions:
+            found.append(self._named(name))
         found += [self._method(method) for method in self._model.methods if name in (method.wire, method.name)]
+        found += self._unhandled(name)
         if (value_entry := find_value(name, self._model, self._usage)) is not None:
             found.append(value_entry)
         if not found:
             methods = (each for method in self._model.methods for each in (method.wire, method.name))
-            near = did_you_mean(name, {*self._model.by_name, *self._definitions, *methods, *known_values(self._model)})
+            known = {*self._model.by_name, *self._definitions, *dict(self._unrouted).values()}
+            near = did_you_mean(name, {*known, *methods, *known_values(self._model)})
             message, listing = f"{cut(name)!r} is no type, method or value here", "`acpgen methods` lists the methods"
             raise input_error("unknown-name", message, hint=near or listing)
         return found
@@ -197,6 +197,26 @@ class Describer:
         return map(self._method, self._model.methods)
 
     # --- Types ------------------------------------------------------------------------------------------------------
+
+    def _named(self, name: str) -> TypeEntry:
+        """A type, or a definition without one, by its Python or schema name."""
+        python_name = names.class_name(name) if name in self._definitions else name
+        definition = self._model.by_name.get(python_name)
+        return self._untyped(name) if definition is None else self._type(definition)
+
+    def _unhandled(self, wire: str) -> Iterator[TypeEntry]:
+        """The definitions of a method that no class of the package handles, such as one between proxies."""
+        for name, method in self._unrouted:
+            if method == wire:
+                side = self._definitions[name].get("x-side")
+                note = f"It belongs to {wire}, a method for the side {side!r}: no class has a handler for it."
+                yield replace(self._named(name), note=note)
+
+    @cached_property
+    def _unrouted(self) -> list[tuple[str, str]]:
+        """The definitions of methods that the model does not have, each with the method."""
+        known = {method.wire for method in self._model.methods}
+        return [(name, method) for name, method in methods_of(self._definitions) if method not in known]
 
     def _type(self, definition: Definition) -> TypeEntry:
         uses = self._usage.of(definition.name)

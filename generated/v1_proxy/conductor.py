@@ -101,7 +101,24 @@ async def serve_conductor(
     """Run a chain as `run_conductor` does, for a client at the other end of `transport`. Logs how the agent fails."""
     check_components(proxies, agent)
     options = passing_options(options or ConnectionOptions())
-    chain = Chain(proxies, agent, carrying_messages(transport, options), options)
+    await _serve(Chain(proxies, agent, carrying_messages(transport, options), options))
+
+
+async def serve_remote(
+    proxies: Sequence[Component],
+    agent: AnyAgent,
+    transport: Transport | ByteTransport,
+    *,
+    options: ConnectionOptions,
+) -> None:
+    """Run a chain for a client that is not trusted: it cannot take the place of the agent, as a conductor does.
+
+    `options` are those that `passing_options` returns.
+    """
+    await _serve(Chain(proxies, agent, carrying_messages(transport, options), options, is_remote=True))
+
+
+async def _serve(chain: Chain) -> None:
     try:
         await chain.wait_closed()
     finally:
@@ -136,13 +153,15 @@ def _linked(
     client: Transport | ByteTransport,
     agent: Transport | ByteTransport,
     options: ConnectionOptions,
+    *,
+    tells: bool = True,
 ) -> list[Relay]:
     """The relays between two transports: one for each proxy, or one that passes everything on."""
     relays = list[Relay]()
     left: Transport | ByteTransport = client
     for number, factories in enumerate(proxies or [{}], start=1):
         near, far = (agent, None) if number >= len(proxies) else passing_pair(options)
-        relays.append(Relay(factories, PROTOCOLS, client=left, agent=near, stubs=_stubs, options=options))
+        relays.append(Relay(factories, PROTOCOLS, client=left, agent=near, stubs=_stubs, options=options, tells=tells))
         left = far or agent
     return relays
 
@@ -178,9 +197,16 @@ class Chain:
     """A chain that starts with the first message of the client."""
 
     def __init__(
-        self, proxies: Sequence[Component], agent: AnyAgent | None, client: Transport, options: ConnectionOptions
+        self,
+        proxies: Sequence[Component],
+        agent: AnyAgent | None,
+        client: Transport,
+        options: ConnectionOptions,
+        *,
+        is_remote: bool = False,
     ) -> None:
         self._proxies = proxies
+        self._is_remote = is_remote
         self._agent = agent
         self._client = client
         self._options = options
@@ -263,7 +289,7 @@ class Chain:
 
     async def _open(self, message: Message) -> RequestError | None:
         """Make the chain that a message asks for; returns the error if it cannot be."""
-        form = form_of(message, FORMS, _OPENING)
+        form = None if self._is_remote else form_of(message, FORMS, _OPENING)
         if message.kind != "request" or (form is None and message.method != _OPENING):
             return InvalidRequestError(f"Invalid request: {_OPENING} must come first")
         if form is None and self._agent is None:
@@ -274,6 +300,10 @@ class Chain:
         except OSError as error:
             await self._release()
             return self._not_started(error)
+        except Exception:  # a factory has failed
+            await self._refuse(message, InternalError())
+            await self._client.close()
+            raise
         return None
 
     def _not_started(self, error: OSError) -> RequestError:
@@ -308,9 +338,9 @@ class Chain:
                 group.append(_factories(component))
                 continue
             inner = self._junction(started.pop(0), FORMS[0], is_conductor=True)
-            relays += _linked(group, left, inner.plain, self._options)
+            relays += _linked(group, left, inner.plain, self._options, tells=not self._is_remote)
             left, group = inner.wrapped, []
-        return [*relays, *_linked(group, left, agent, self._options)]
+        return [*relays, *_linked(group, left, agent, self._options, tells=not self._is_remote)]
 
     def _junction(self, transport: Transport, form: Form, *, is_conductor: bool) -> Junction:
         return Junction(
@@ -346,6 +376,7 @@ class _Begun:
         self._first: Message | None = first
         self.send = transport.send
         self.close = transport.close
+        self.budget: Any = getattr(transport, "budget", None)
         self.flush: Callable[[], object] = getattr(transport, "flush", _nothing)
         self._ready: Callable[[], Message | Unreadable | None] = getattr(transport, "ready", _nothing)
         if (attach := getattr(transport, "attach", None)) is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ._base import ProtocolInfo, UnsetType
 from ._decode import DecodeError, reporting_drops
@@ -21,17 +21,23 @@ from .calls import Output, State
 from .connection import Connection
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
 from .errors import InternalError, InvalidRequestError, RequestError
-from .message import Message, Unreadable
-from .options import ConnectionOptions, log_mistake, logger
+from .message import Message, Unreadable, Unsendable
+from .options import ConnectionOptions, log_failure, log_mistake, logger
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .transport import ByteTransport, Transport
+
+_MOST_OF_LINE: Final = 1000
+_CLOSED: Final = "the peer has closed the connection"
+_STUCK_SECONDS: Final = 30.0
+"""After the end of the client, a message of it may take so long until the next one is read."""
 
 
 class Versions(Protocol):
     """The proxy of two hops, which depends on the version of the protocol."""
 
     options: ConnectionOptions
+    tells: bool
     proxy: Passing | None
     hops: list[Hop]
 
@@ -68,8 +74,17 @@ class _Output(Output):
             return super().send(message)
         rest = super().send(self._original(message, override) or message)
         if message.kind == "request" and type(message.id) is int:
-            self.hop.calls[message.id] = override
+            self.hop.calls[message.id] = override, message.method == override.message.method
         return rest
+
+    def _explained(self, message: Message, error: Unsendable) -> Exception:
+        override, cause = override_of.get(), error.__cause__
+        if override is None or not message.is_response or not isinstance(cause, (TypeError, ValueError)):
+            return super()._explained(message, error)
+        from .on_demand.sent import unsendable
+
+        name = f"{type(self.hop.proxy).__name__}.{override.route.name}"
+        return unsendable(message, self._side.handler, cause, subject=f"{name} returned a result")
 
     def _original(self, message: Message, override: Override) -> Passed | None:
         """The message that `message` hands on unchanged, with its id."""
@@ -133,22 +148,45 @@ class Hop(Connection):
         self._output.hop = self  # type: ignore[attr-defined]
         self.side: Neighbour = side
         self.route: Callable[[Message], Route | None] = _pass_all
-        self.calls: dict[int, Override] = {}
-        """The overrides that wait for the response to a request of this side, by its id."""
+        self.calls: dict[int, tuple[Override, bool]] = {}
+        """Who waits for the response to a request to this side, by its id; true if it is one of their own method."""
         self._relay = relay
         self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
         self._cancelled: set[int] = set()  # ids there
+        self._count = 0  # of the messages that were read
+        self._is_watched = False
 
     # --- From this side --------------------------------------------------------------------------------------------
 
+    def _arrived(self, is_end: bool) -> None:
+        super()._arrived(is_end)
+        if is_end and self.side == "client" and self._life.is_open and not self._is_watched:
+            self._is_watched = True
+            self._tasks.start(self._end_if_stuck())
+
+    async def _end_if_stuck(self) -> None:
+        """End the connection if an agent that reads nothing keeps this from noticing that the client has gone."""
+        seen = -1
+        while seen != self._count:
+            seen = self._count
+            await asyncio.sleep(_STUCK_SECONDS)
+        self._end_reading(ConnectionClosed(_CLOSED))
+
     def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        self._count += 1
         if isinstance(message, Unreadable):
             return self._dispatch_unreadable(message)
         message = with_text(message)
         if message.kind != "request":
             return self._dispatch_response(message)
-        self._relay.asks(self, message)
+        self._unaddressed = 0
+        try:
+            self._relay.asks(self, message)
+        except Exception as error:
+            log_failure("making a proxy", error)
+            failed = Message("error", InternalError().to_json(), id=message.id)
+            return None if self._is_taken(message) else self._output.send(failed)
         if (route := self.route(message)) is None:
             return self._pass_request(message)
         token = override_of.set(Override(self, message, route))
@@ -164,6 +202,7 @@ class Hop(Connection):
         return False  # the read loop waits for slow receivers
 
     async def _handle_notification(self, message: Message) -> None:
+        self._count += 1
         how, message = self._side.cancellation, with_text(message)
         if how is not None and message.method == how.method:
             await self._cancel_passed(message.value, how.key)
@@ -220,8 +259,12 @@ class Hop(Connection):
         found: Any = params
         number = found.get(key) if isinstance(params, dict) else None
         there = self._open.get(number) if type(number) in (int, str) else None
+        if there is not None:
+            await self._cancel_there(there)
+
+    async def _cancel_there(self, there: int) -> None:
         how = self._side.cancellation
-        if there is not None and there not in self._cancelled and how is not None:
+        if there not in self._cancelled and how is not None:
             self._cancelled.add(there)
             with contextlib.suppress(ConnectionClosed):
                 await self.other.notify(how.method, {how.key: there})
@@ -271,21 +314,36 @@ class Hop(Connection):
 
     def lost(self, reason: ConnectionClosed) -> RequestError:
         """The error for a request that this side cannot answer any more."""
-        data = {"reason": str(reason), "exitCode": reason.exit_code, "stderr": list(reason.stderr)}
-        text = f"the {self.side} has closed the connection" if reason.exit_code is None else str(reason)
+        text = f"the {self.side} has closed the connection"
+        if not self._relay.tells:
+            return InternalError(text)
+        stderr = [each[:_MOST_OF_LINE] for each in reason.stderr]  # each request that is lost gets them
+        data = {"reason": str(reason), "exitCode": reason.exit_code, "stderr": stderr}
+        if reason.exit_code is not None:
+            text = str(reason)
+        elif str(reason) != _CLOSED:
+            text += f": {reason}"
         return InternalError(text, data={key: each for key, each in data.items() if each not in (None, [])})
 
     def _dispatch_response(self, message: Passed) -> Awaitable[None] | None:
         number = message.id
         asked = self._passed.pop(number, None) if type(number) is int else None
         if asked is not None:
-            self._relay.answered(self, asked.method, message)
+            try:
+                self._relay.answered(self, asked.method, message)
+            except Exception as error:
+                log_failure("making a proxy", error)
+                message = with_text(Message("error", InternalError().to_json(), id=number))
             return asked.hop.answer(asked, message)
-        override = self.calls.pop(number, None) if type(number) is int else None
-        if override is not None:
+        override, is_same = self._called(number)
+        if override is not None and is_same:
             override.response = message
         super()._dispatch(message)
         return None if override is None else override.hold()
+
+    def _called(self, number: int | str | None) -> tuple[Override | None, bool]:
+        """The override that waits for a response, which has come."""
+        return self.calls.pop(number, (None, False)) if type(number) is int else (None, False)
 
     def _dispatch_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
         number = found.id
@@ -294,7 +352,9 @@ class Hop(Connection):
             error = Message("error", found.error.to_json(), id=number)
             asked = self._passed.pop(number)
             return asked.hop.answer(asked, with_text(error))
-        return super()._dispatch(found)
+        rest = super()._dispatch(found)
+        override, _ = self._called(number) if found.kind != "request" else (None, False)
+        return rest if override is None else override.hold()
 
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result: for the stubs."""
@@ -321,6 +381,9 @@ class Hop(Connection):
     def _reject_pending(self, reason: ConnectionClosed) -> None:
         super()._reject_pending(reason)
         self.calls.clear()
+        if self.other.other is not self:  # an agent that the proxy has opened: the client stays
+            for there in self._open.values():
+                self.other._tasks.start(self._cancel_there(there))
         for number in [*self._passed]:
             self.lose(number, reason)
 
@@ -347,6 +410,11 @@ class Hop(Connection):
     def reason(self) -> ConnectionClosed | None:
         """Why no more is read."""
         return self._life.reason
+
+    @property
+    def proxy(self) -> Passing | None:
+        """The proxy of both sides."""
+        return self._relay.proxy
 
     # --- Overrides -------------------------------------------------------------------------------------------------
 
@@ -379,7 +447,7 @@ class Hop(Connection):
         proxy, message, route = self._relay.proxy, override.message, override.route
         handler: Any = proxy
         if route.record is None:
-            return await call_handler(handler, route.name, Call(message, self.other))
+            return await call_handler(handler, route.name, Call(override, self.other))
         takes, gives = route.record.takes, route.record.gives
         raw: Any = {} if message.value is None and takes.is_object else message.value
         try:
@@ -394,7 +462,7 @@ class Hop(Connection):
         except (AttributeError, TypeError) as error:
             from .on_demand.mistakes import in_result
 
-            raise in_result(handler, route.name, result, error) from error
+            raise in_result(handler, route.record, result, error, name=route.name) from error
 
 
 def _pass_all(_: Message) -> None:

@@ -32,11 +32,12 @@ _HOLD_SECONDS: Final = 5.0
 class Call:
     """A message that `from_client` or `from_agent` handles. `params` is JSON, None for params that are absent."""
 
-    def __init__(self, message: Passed, target: Hop) -> None:
-        self.method = message.method
-        self.is_request = message.kind == "request"
-        self._message = message
+    def __init__(self, override: Override, target: Hop) -> None:
+        self._override = override
+        self._message = override.message
         self._target = target
+        self.method = self._message.method
+        self.is_request = self._message.kind == "request"
 
     @cached_property
     def params(self) -> Any:
@@ -58,7 +59,11 @@ class Call:
             send = to.ext_method if self.is_request else to.ext_notification
         else:
             send = self._target.request if self.is_request else self._target.notify
-        return await send(self.method, given)
+        token = override_of.set(self._override)  # another task may call this, such as one that takes calls from a queue
+        try:
+            return await send(self.method, given)
+        finally:
+            override_of.reset(token)
 
 
 class Passing:
@@ -177,7 +182,7 @@ class Override:
         """The message that came, if `message` hands it on unchanged."""
         if message.kind in ("request", "notification"):
             record, source = self.route.record, self.message
-            fits = self.hop is target.other and source.kind == message.kind and source.method == message.method
+            fits = self.hop.side != target.side and source.kind == message.kind and source.method == message.method
             part = None if record is None else record.takes
         else:
             found = self.response

@@ -26,7 +26,8 @@ from .transport import ByteTransport, Transport, carrying_messages
 class Relay:
     """A proxy between two transports. `factories` make it, by version; the answer of the agent chooses one.
 
-    `stubs` makes the stubs of a version from the connections with the client and with the agent.
+    `stubs` makes the stubs of a version from the connections with the client and with the agent. `tells` says whether
+    one side learns how the other one has ended: what a process has written last is not for everybody.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class Relay:
         agent: Transport | ByteTransport,
         stubs: Callable[[int, Hop, Hop], tuple[Remote, Remote]],
         options: ConnectionOptions,
+        tells: bool = True,
     ) -> None:
         self.options = options
+        self.tells = tells
         self.proxy: Passing | None = None
         self.ended_by: Hop | None = None
         """The side that was the first to end its connection."""
@@ -48,11 +51,13 @@ class Relay:
         self._stubs = stubs
         self._made: dict[int, Passing] = {}
         self._version = max(protocols)
+        self._is_agreed = False  # the agent has answered with a version of a proxy
         self._client, self._agent = Hop(client, self, "client"), Hop(agent, self, "agent")
         self._client.other, self._agent.other = self._agent, self._client
         self.hops = [self._client, self._agent]
         """Both sides, and the agents that the proxy has opened itself."""
         self._opened = AsyncExitStack()
+        self._is_over = False
         if len(factories) == 1:
             self.use(next(iter(factories)))
 
@@ -76,6 +81,7 @@ class Relay:
         finally:
             await client.close()
             await agent.close()
+            self._is_over = True
             await self._opened.aclose()
             await self._tell(reason)
 
@@ -100,7 +106,7 @@ class Relay:
         """Let the proxy for a version handle messages from now on."""
         self._version = version
         if version not in self._made:
-            found = self._factories[version](*self._stubs(version, self._client, self._agent))
+            found = self._made_by(self._factories[version], version)
             warn_of_others(type(found), names_of(type(found)), Passing)
             found.agent_opener = partial(self._open, found)
             self._made[version] = found
@@ -108,12 +114,28 @@ class Relay:
         for hop in self.hops:
             self._set_route(hop, self.proxy)
 
+    def _made_by(self, factory: Callable[..., Any], version: int) -> Passing:
+        found = factory(*self._stubs(version, self._client, self._agent))
+        if isinstance(found, Passing):
+            return found
+        from .on_demand.mistakes import hint_for, shown
+
+        name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
+        raise TypeError(f"{name} made {shown(found)}{hint_for(found) or ': it must extend Proxy'}")
+
     def _set_route(self, hop: Hop, proxy: Passing) -> None:
         hop.route = self._routed(routes_of(type(proxy), hop.side), hop)
 
     async def _open(self, proxy: Passing, agent: AnyAgent) -> Remote:
         """Open another agent, whose messages `proxy` handles; returns its stub."""
-        transport = await self._opened.enter_async_context(opened(agent, self.options))
+        source, over = opened(agent, self.options), ConnectionClosed("the connection of the proxy has ended")
+        if self._is_over:
+            raise over
+        transport = await source.__aenter__()
+        if self._is_over:  # in the meantime
+            await source.__aexit__(None, None, None)
+            raise over
+        self._opened.push_async_exit(source)
         hop = Hop(carrying_messages(transport, self.options), self, "agent")
         hop.other = self._client
         self._opened.push_async_callback(hop.close)
@@ -144,7 +166,7 @@ class Relay:
 
     def asks(self, hop: Hop, message: Message) -> None:
         """Choose the proxy for the version that the client asks for, if there are several."""
-        if len(self._factories) > 1 and self.negotiates(hop.other, message.method):
+        if len(self._factories) > 1 and not self._is_agreed and self.negotiates(hop.other, message.method):
             version = self._named(message.value)
             self.use(max((each for each in self._factories if each <= version), default=min(self._factories)))
 
@@ -155,13 +177,18 @@ class Relay:
 
     def must_switch(self, hop: Hop, method: str, result: Any) -> bool:
         """True if the agent has answered with the version of another proxy."""
+        if not self.negotiates(hop, method):
+            return False
         version = self._named(result)
-        return self.negotiates(hop, method) and version in self._factories and version != self._version
+        self._is_agreed = self._is_agreed or version == self._version
+        return version in self._factories and version != self._version
 
     def agree(self, result: Any) -> None:
         """Use the proxy for the version in a result, if there is one."""
-        if (version := self._named(result)) in self._factories and version != self._version:
-            self.use(version)
+        if (version := self._named(result)) in self._factories:
+            if version != self._version:
+                self.use(version)
+            self._is_agreed = True
 
     def _named(self, raw: Any) -> int:
         """The version in params or a result; 0 if there is none."""

@@ -257,7 +257,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     except (AttributeError, TypeError) as error:
         from .on_demand.mistakes import in_result
 
-        raise in_result(handler, method, result, error) from error
+        raise in_result(handler, record, result, error, name=record.handler) from error
 
 
 async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:

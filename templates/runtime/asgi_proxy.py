@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
-from .conductor import Component, check_components, serve_conductor
+from .conductor import Component, check_components, serve_remote
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions
 from .relay import passing_options
@@ -54,7 +54,7 @@ def proxy_app(
     check_components(proxies, agent)
     options = passing_options(options or ConnectionOptions())
     return AsgiApp(
-        Server(partial(serve_conductor, proxies, agent, options=options), limits or RemoteLimits(), options),
+        Server(partial(serve_remote, proxies, agent, options=options), limits or RemoteLimits(), options),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),
         tuple(subprotocols),
     )

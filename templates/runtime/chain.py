@@ -18,11 +18,12 @@ from .dispatch import ConnectionClosed
 from .errors import InvalidRequestError
 from .message import Message, Unreadable
 from .options import ConnectionOptions, dumps_json, logger
-from .passing import Passed, PassingWire, scan, with_text, written
+from .passing import Passed, PassingWire, name_text, scan, with_text, written
 from .transport import Transport
 
 _MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 2**20
+_OF_WRAPPER: Final = frozenset({"jsonrpc", "id", "_meta"})  # what a wrapped message cannot have for itself
 _LEAST: Final = 2**9  # what a message takes beside its text, roughly
 
 
@@ -316,8 +317,8 @@ class Junction:
 
     def _wrap(self, message: Passed) -> Passed:
         method = self._form.request if message.kind == "request" else self._form.notification
-        payload = message.payload
-        inner = f'{{"method":{message.text_of("method")}' + ("}" if payload is None else f',"params":{payload}}}')
+        members = [(name, message.text_of(name)) for name in message.spans if name not in _OF_WRAPPER]
+        inner = "{" + ",".join(f"{name_text(name)}:{text}" for name, text in members) + "}"
         return written(message, id=message.text_of("id"), method=dumps_json(method).decode(), params=inner)
 
     def _with_mark(self, message: Passed) -> Passed:
@@ -376,7 +377,7 @@ def unwrap(message: Passed) -> Passed | None:
     values: Any = found
     if not isinstance(found, dict) or not isinstance(values.get("method"), str):
         return None
-    members = {name: text[slice(*spans[name])] for name in ("method", "params") if name in spans}
+    members = {name: text[slice(*span)] for name, span in spans.items() if name not in _OF_WRAPPER}
     inner = Message(message.kind, values.get("params"), method=values["method"], id=message.id, size=message.size)
     return written(inner, id=message.text_of("id"), **members)
 

@@ -73,15 +73,20 @@ class Passed(Message):
         return (text.translate(_BREAKS) if "\n" in text or "\r" in text else text).encode()
 
 
-def written(message: Message, **members: str | None) -> Passed:
+def written(message: Message, /, **members: str | None) -> Passed:
     """A message with the text of its members, in their order; None stands for no member."""
     text, spans = '{"jsonrpc":"2.0"', dict[str, Span]()
     for name, value in members.items():
         if value is not None:
-            text += f',"{name}":'
+            text += f",{name_text(name)}:"
             spans[name] = len(text), len(text) + len(value)
             text += value
     return Passed(message, text + "}", spans)
+
+
+def name_text(name: str) -> str:
+    """The text of the name of a member."""
+    return f'"{name}"' if name.isidentifier() else dumps_json(name).decode()
 
 
 def with_text(message: Message) -> Passed:

@@ -122,6 +122,36 @@ def test_what_another_agent_sends_is_handled_and_answered(acp: ModuleType) -> No
     assert seen == ["t1"]
 
 
+def test_a_typed_message_of_another_agent_keeps_its_text(acp: ModuleType) -> None:
+    source = Elsewhere(acp)
+    params = '{"sessionId":"t1","n":1e400,"n":2,"update":{"sessionUpdate":"x","a":1.0}}'
+    update = f'{{"jsonrpc":"2.0","method":"session/update","params":{params}}}'
+    question = '{"sessionId":"t1","path":"/f","n":1.0,"n":2}'
+
+    async def session_update(self: Any, params: Any) -> None:
+        await self.client.session_update(params)
+
+    async def fs_read_text_file(self: Any, params: Any) -> Any:
+        return await self.client.fs_read_text_file(params)
+
+    methods = {"session_update": session_update, "fs_read_text_file": fs_read_text_file}
+
+    async def main() -> None:
+        async with between(acp, [choosing(acp, source, **methods)]) as stage:
+            other = await begin(stage, source)
+            for end in (other, stage.agent):
+                await end.send(update)
+                assert await stage.client.read() == update
+                await end.send(f'{{"jsonrpc":"2.0","id":"q","method":"fs/read_text_file","params":{question}}}')
+                line = await stage.client.read() or ""
+                assert line.endswith(f'"params":{question}}}'), line
+                result = '{"content":"c","n":1e400}'
+                await stage.client.send(f'{{"jsonrpc":"2.0","id":{json.loads(line)["id"]},"result":{result}}}')
+                assert await end.read() == f'{{"jsonrpc":"2.0","id":"q","result":{result}}}'
+
+    run(main())
+
+
 def test_a_cancellation_reaches_the_agent_that_has_the_request(acp: ModuleType) -> None:
     source = Elsewhere(acp)
 
@@ -151,7 +181,10 @@ def test_the_end_of_another_agent_ends_its_requests_alone(acp: ModuleType) -> No
             await other.send({"id": "q", "method": "_ask", "params": {}})
             question = await stage.client.receive()
             await other.close()
-            answer = await stage.client.receive()
+            first, second = [await stage.client.receive() for _ in range(2)]
+            answer, cancelled = (first, second) if "error" in first else (second, first)
+            assert cancelled["method"] == "$/cancel_request"
+            assert cancelled["params"] == {"requestId": question["id"]}
             assert (answer["id"], answer["error"]["code"]) == (number, -32603)
             assert "the agent has closed the connection" in answer["error"]["message"]
             await stage.client.answer(question)
@@ -183,6 +216,49 @@ def test_a_program_that_was_started_ends_with_the_connection(acp: ModuleType, pr
 
     run(main())
     assert not is_running(pids[0])
+
+
+@pytest.mark.parametrize("place", ["meanwhile", "afterwards"])
+def test_an_agent_that_is_opened_when_the_connection_ends(acp: ModuleType, place: str) -> None:
+    """It is closed again, or not even opened."""
+    source = Elsewhere(acp)
+    may_open, outcome = asyncio.Event(), list[OSError | None]()
+
+    class Late:
+        @asynccontextmanager
+        async def open(self, options: Any) -> AsyncGenerator[Any, None]:
+            await may_open.wait()
+            async with source.open(options) as transport:
+                yield transport
+
+    async def open_late(self: Any) -> None:
+        try:
+            await self.open_agent(Late())
+            outcome.append(None)
+        except OSError as error:
+            outcome.append(error)
+
+    async def main() -> None:
+        async def session_cancel(self: Any, params: Any) -> None:
+            self.opening = asyncio.ensure_future(open_late(self))
+            await self.agent.session_cancel(params)
+
+        async def connection_closed(self: Any, reason: Any) -> None:
+            if place == "afterwards":
+                await open_late(self)
+
+        kind = proxy_of(acp, session_cancel=session_cancel, connection_closed=connection_closed)
+        async with between(acp, [kind]) as stage:
+            if place == "meanwhile":
+                await stage.client.notify("session/cancel", {"sessionId": "s"})
+                await stage.agent.receive()
+        may_open.set()
+        while not outcome:
+            await asyncio.sleep(0)
+
+    run(main())
+    assert isinstance(outcome[0], acp.ConnectionClosed)
+    assert source.closed == ([True] if place == "meanwhile" else [])
 
 
 @pytest.mark.parametrize(("command", "error"), [(["/nowhere/agent"], OSError), ("agent --flag", TypeError)])

@@ -533,6 +533,28 @@ def test_33_router(packages: Packages, asked: int, answered: int, overriding: st
     run(main())
 
 
+def test_33_a_refused_second_initialize_changes_nothing(packages: Packages) -> None:
+    """The class for the version that was agreed on stays: a client cannot get around what it does."""
+    acp = package(packages, 12)
+    seen: list[str] = []
+
+    async def from_agent(self: Any, call: Any) -> Any:
+        seen.append(call.method)
+        return await call.forward()
+
+    async def main() -> None:
+        async with between(acp, [{1: proxy_of(acp.v1), 2: proxy_of(acp.v2, from_agent=from_agent)}]) as stage:
+            for version, outcome in ((2, {"result": ANSWERS[2]}), (1, {"error": {"code": -32600, "message": "again"}})):
+                _, request = await stage.asked("initialize", {"protocolVersion": version})
+                await stage.agent.answer(request, **outcome)
+                await stage.client.receive()
+                await stage.agent.notify(f"_after_{version}")
+                await stage.client.receive()
+
+    run(main())
+    assert seen == ["_after_2", "_after_1"]
+
+
 def test_33_first_frame_is_whole(packages: Packages) -> None:
     acp = package(packages, 12)
     text = '{"jsonrpc": "2.0","id":1, "method":"initialize","params":{"protocolVersion":2,"a":1.0,"a":1e400}}'

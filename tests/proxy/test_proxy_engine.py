@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -347,6 +350,32 @@ def test_client_eof_with_a_pending_request(acp: ModuleType) -> None:
     run(main())
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the pipes here are those of POSIX")
+@pytest.mark.parametrize("later", [[], ["session/cancel", "_more"]])
+def test_client_eof_while_the_agent_reads_nothing(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch, later: list[str]
+) -> None:
+    """Nobody waits for such an agent without end."""
+    monkeypatch.setattr(import_module(f"{acp.__name__}.hop"), "_STUCK_SECONDS", 0.05)
+    pipes = import_module(f"{acp.__name__}.on_demand.pipes")
+
+    async def main() -> None:
+        (read, client), (out, write) = os.pipe(), os.pipe()
+        near = pipes.PipeTransport(read, write, max_message_bytes=2**20, max_write_buffer_bytes=2**16)
+        far, agent = acp.memory_transports(1)
+        proxy = asyncio.ensure_future(acp.serve_proxy(acp.Proxy, near, far))
+        for method in ["_a", "_b", "_c", *later]:
+            os.write(client, json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+            for _ in range(20):
+                await asyncio.sleep(0)
+        os.close(client)
+        assert "closed the connection" in str(await proxy)
+        assert json.loads(await agent.read())["method"] == "_a"
+        os.close(out)
+
+    run(main())
+
+
 def test_a_slow_client_gets_the_answers_of_an_agent_that_is_gone(acp: ModuleType) -> None:
     async def main() -> None:
         async with between(acp, [acp.Proxy], max_messages=8) as stage:
@@ -403,6 +432,63 @@ def test_nothing_is_left_of_conversations(acp: ModuleType, kind: Any) -> None:
 
 
 async def _takes(self: Any, params: Any) -> Any: ...
+
+
+def test_a_malformed_response_leaves_nothing(acp: ModuleType) -> None:
+    """It ends the call of a handler, and nothing is kept of that."""
+    hops = []
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        hops.append(self.agent._peer)
+        return await self.agent.session_prompt(params)
+
+    async def main() -> None:
+        async with between(acp, [proxy_of(acp, session_prompt=session_prompt)]) as stage:
+            for _ in range(3):
+                number, request = await stage.asked()
+                await stage.agent.send({"id": request["id"]})
+                answer = await stage.client.receive()
+                assert (answer["id"], answer["error"]["code"]) == (number, -32603)
+            assert not hops[0].calls
+
+    run(main())
+
+
+def test_a_task_that_takes_calls_from_a_queue(acp: ModuleType) -> None:
+    """Another task than that of the handler may pass a message on: text and order stay."""
+
+    async def work(self: Any) -> None:
+        while True:
+            call, done = await self.calls.get()
+            done.set_result(await call.forward())
+
+    async def from_client(self: Any, call: Any) -> Any:
+        done = asyncio.get_running_loop().create_future()
+        await self.calls.put((call, done))
+        return await done
+
+    async def connection_closed(self: Any, reason: Any) -> None:
+        self.worker.cancel()
+
+    class Queueing(proxy_of(acp, from_client=from_client, connection_closed=connection_closed)):  # type: ignore[misc]
+        def __init__(self, client: Any, agent: Any) -> None:
+            super().__init__(client, agent)
+            self.calls: Any = asyncio.Queue()
+            self.worker = asyncio.ensure_future(work(self))
+
+    text = '{"x":1e400,"x":1.0}'
+
+    async def main() -> None:
+        async with between(acp, [Queueing]) as stage:
+            for number in range(3):
+                await stage.client.send(f'{{"jsonrpc":"2.0","id":"a","method":"_x","params":{text}}}')
+                assert await stage.agent.read() == f'{{"jsonrpc":"2.0","id":{number},"method":"_x","params":{text}}}'
+                await stage.agent.send(f'{{"jsonrpc":"2.0","id":{number},"result":{text}}}')
+                await stage.agent.notify("_later")
+                assert await stage.client.read() == f'{{"jsonrpc":"2.0","id":"a","result":{text}}}'
+                assert (await stage.client.receive())["method"] == "_later"
+
+    run(main())
 
 
 NAMES = {

@@ -15,6 +15,7 @@ import pytest
 
 from tests.fidelity.making import Maker
 from tests.fidelity.subjects import Subject
+from tests.interop import values_v1, values_v2
 from tests.proxy.between import OPTIONS, VERSIONS, Stage, between, forwarding, package, prompt, proxy_of, unchanged
 from tests.runtime_support import acp_log, run, texts
 from tests.support import Packages
@@ -275,6 +276,46 @@ def test_the_text_stays(packages: Packages, chain: Any, version: int, count: int
     assert texts(records) == ""
 
 
+SPELLINGS: dict[str, dict[str, Any]] = {
+    "as most libraries": {"ensure_ascii": False, "separators": (",", ":")},
+    "as Python": {},
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("chain", [no_proxy, plain, three, typed])
+def test_what_the_official_sdks_say(packages: Packages, chain: Any, version: int, spelling: dict[str, Any]) -> None:
+    """The messages of all flows that are played with them, of each side: the text stays."""
+    acp = package(packages, version)
+    flows = {1: values_v1, 2: values_v2}[version]
+    colon = json.dumps({"": 0}, **spelling)[3:-2]
+
+    async def main() -> None:
+        async with between(acp, chain(acp)) as stage:
+            for number, each in enumerate([flows.INITIALIZE, *flows.EXCHANGES]):
+                ends = [stage.client, stage.agent]
+                caller, callee = ends if each.caller == "client" else reversed(ends)
+                call = {"method": each.method, "params": each.params}
+                if each.result is None:
+                    sent = json.dumps({"jsonrpc": "2.0", **call}, **spelling)
+                    await caller.send(sent)
+                    assert await callee.read() == sent
+                    continue
+                sent = json.dumps({"jsonrpc": "2.0", "id": f"{number}", **call}, **spelling)
+                await caller.send(sent)
+                arrived = await callee.read() or ""
+                here, there = f'"id"{colon}"{number}"', f'"id"{colon}{json.loads(arrived)["id"]}'
+                assert arrived == sent.replace(here, there)
+                answer = json.dumps({"jsonrpc": "2.0", "id": "", "result": each.result}, **spelling)
+                await callee.send(answer.replace(f'"id"{colon}""', there))
+                assert await caller.read() == answer.replace(f'"id"{colon}""', here)
+
+    with acp_log() as records:
+        run(main())
+    assert texts(records) == ""
+
+
 @pytest.mark.parametrize(
     "chain", [typed, *(pytest.param(each, marks=pytest.mark.full) for each in (no_proxy, three, forwarded_twice))]
 )
@@ -331,6 +372,36 @@ def test_one_changed_property_keeps_the_unknown_ones(acp: ModuleType, raw: str, 
             assert line is not None
             expected = f'{{"stopReason":"refusal","beside":{kept},"_meta":null}}'
             assert json.loads(line, parse_float=str)["result"] == json.loads(expected, parse_float=str)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["typed", "forwarding"])
+def test_the_result_of_the_stub_after_other_calls(acp: ModuleType, kind: str) -> None:
+    """It is the text that came, although the handler has made other calls since."""
+    text = '{"stopReason":"end_turn","x":1e400,"x":1.0}'
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        result = await self.agent.session_prompt(params)
+        await self.agent.ext_method("_count", {})
+        return result
+
+    async def from_client(self: Any, call: Any) -> Any:
+        result = await call.forward()
+        await self.agent.ext_method("_count", {})
+        return result
+
+    kinds = {
+        "typed": proxy_of(acp, session_prompt=session_prompt),
+        "forwarding": proxy_of(acp, from_client=from_client),
+    }
+
+    async def main() -> None:
+        async with between(acp, [kinds[kind]]) as stage:
+            number, request = await stage.asked()
+            await stage.agent.send(f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{text}}}')
+            await stage.agent.answer(await stage.agent.receive())
+            assert await stage.client.read() == f'{{"jsonrpc":"2.0","id":"{number}","result":{text}}}'
 
     run(main())
 

@@ -188,6 +188,30 @@ def test_the_text_stays(acp: ModuleType, form: Form) -> None:
 
 
 @EVERY_FORM
+def test_members_beside_the_params_stay(acp: ModuleType, form: Form) -> None:
+    """Also where a message is wrapped; `_meta` beside the params of that is the wrapper's."""
+    beside = r'"message":1e400,"a\"\u0001":[null]'
+
+    async def main() -> None:
+        async with under_conductor(acp, form, [acp.Proxy]) as conductor:
+            await conductor.opened()
+            end = conductor.end
+            await end.send(f'{{"jsonrpc":"2.0","method":"_x","params":{{}},{beside}}}')
+            inner = f'{{"method":"_x","params":{{}},{beside}}}'
+            wrapped = f'{{"jsonrpc":"2.0","method":"{form.notification}","params":{inner}}}'
+            assert await end.read() == wrapped
+            await end.send(wrapped.replace('"_x"', '"_x","_meta":{"of":"the wrapper"}'))
+            assert await end.read() == f'{{"jsonrpc":"2.0","method":"_x","params":{{}},{beside}}}'
+            await end.send('{"jsonrpc":"2.0","id":"i","method":"_x","message":1}')
+            line = await end.read() or ""
+            assert line.endswith(f'"method":"{form.request}","params":{{"method":"_x","message":1}}}}'), line
+            await end.answer(json.loads(line))
+            assert (await end.receive())["id"] == "i"
+
+    run(main())
+
+
+@EVERY_FORM
 @pytest.mark.parametrize("result", ["{}", "null", "[]", '{"_meta":null}', '{"_meta":{"proxy":false}}'])
 def test_the_mark_in_any_result(acp: ModuleType, form: Form, result: str) -> None:
     async def main() -> None:

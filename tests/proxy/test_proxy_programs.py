@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -98,6 +99,53 @@ def test_42_an_agent_that_dies_in_a_prompt(acp: ModuleType, programs: Programs, 
                 assert "last words" in error["message"]
                 assert (error["data"]["exitCode"], error["data"]["stderr"]) == (3, ["last words"])
             assert await client.receive() is None
+
+    run(main())
+
+
+LOUD = """
+import os, sys
+
+sys.stdin.readline()
+for number in range(30):
+    print("x" * 60_000, file=sys.stderr)
+sys.stderr.flush()
+os._exit(3)
+"""
+
+
+def test_the_last_words_of_an_agent_are_cut(acp: ModuleType, programs: Programs) -> None:
+    """Each request that is lost gets them, so they must not be long."""
+
+    async def main() -> None:
+        async with conducted(acp, [], programs.command(LOUD)) as client:
+            await client.request("initialize", {"protocolVersion": 1})
+            line = await client.read() or ""
+            assert json.loads(line)["error"]["data"]["exitCode"] == 3
+            assert len(line) < 40_000
+
+    run(main())
+
+
+def test_a_client_on_the_network(acp: ModuleType, programs: Programs) -> None:
+    """It does not learn what the agent has written, and cannot put itself in the place of the agent."""
+    serve_remote = import_module(f"{acp.__name__}.conductor").serve_remote
+    options = import_module(f"{acp.__name__}.relay").passing_options(acp.ConnectionOptions())
+
+    async def main() -> None:
+        far, near = acp.memory_transports()
+        task = asyncio.ensure_future(serve_remote([acp.Proxy], programs.agent, near, options=options))
+        client = End(far)
+        for opening in ("proxy/initialize", "_proxy/initialize"):
+            await client.request(opening, {"protocolVersion": 1})
+            error = (await client.receive())["error"]
+            assert (error["code"], "initialize must come first" in error["message"]) == (-32600, True)
+        await client.request("initialize", {"protocolVersion": 1, "_meta": {"proxy": True}})
+        assert "new" in (await client.receive())["result"]  # the agent has answered
+        await client.request("session/prompt", prompt("die"))
+        answer = await client.receive()
+        assert answer["error"] == {"code": -32603, "message": "the agent has closed the connection"}
+        await task
 
     run(main())
 

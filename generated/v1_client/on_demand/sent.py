@@ -43,16 +43,17 @@ def misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes])
     return mistake
 
 
-def unsendable(message: Message, handler: Handler, error: Exception) -> TypeError:
-    """The explanation for a value that cannot be written."""
+def unsendable(message: Message, handler: Handler, error: Exception, *, subject: str = "") -> TypeError:
+    """The explanation for a value that cannot be written; `subject` begins the sentence if the handler does not."""
     part, found = _part_of(message, handler), _not_json(message.value)
+    subject = subject or part.subject
     if found is None:
-        return TypeError(f"{part.subject} that cannot be sent: {error}")
+        return TypeError(f"{subject} that cannot be sent: {error}")
     path, value = found
     misfit = _first_misfit(part.type_, message.value, handler)
     expected = misfit[1].expected if misfit is not None and misfit[0] == path else "a JSON value"
     text = f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
-    return TypeError(f"{part.subject} that cannot be sent: {text}")
+    return TypeError(f"{subject} that cannot be sent: {text}")
 
 
 def unsendable_error(message: Message, handler: Handler, error: RequestError) -> TypeError:

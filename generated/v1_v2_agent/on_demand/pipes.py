@@ -169,6 +169,7 @@ class PipeTransport:
         self._stdin, self._stdout = stdin, stdout
         self._lines = LineBuffer(max_message_bytes)
         self._is_reading = False
+        self._ahead = 0  # the bytes that were read since all lines were taken
         self._at_end = False
         self._failure: OSError | None = None
         self._arrived: Callable[[bool], None] | None = None
@@ -198,6 +199,7 @@ class PipeTransport:
             return self._lines.next_line()
         finally:
             if not (self._lines or self._at_end):
+                self._ahead = 0
                 self._resume()
 
     async def read(self) -> bytes | None:
@@ -231,11 +233,12 @@ class PipeTransport:
             self._failure, chunk = error, b""
         if chunk:
             self._lines.feed(chunk)
+            self._ahead += len(chunk)
         else:
             self._end()
         if self._lines or self._at_end:
             self._wake()
-            if self._lines:  # not before these were taken
+            if self._lines and self._ahead >= _CHUNK:  # not before these were taken; an end is noticed until then
                 self._pause()
 
     def _wake(self) -> None:

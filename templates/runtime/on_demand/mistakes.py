@@ -57,11 +57,9 @@ def _signature(kind: type[Any], name: str) -> str:
 # --- Values ----------------------------------------------------------------------------------------------------------
 
 
-def in_result(handler: Handler, method: str, result: Any, error: Exception) -> TypeError:
-    """The explanation for a result of a handler that cannot be encoded."""
-    record = handler.METHODS[method]
-    name = f"{type(handler).__name__}.{record.handler}"
-    return TypeError(f"{name} returned {_fault(result, record.result, error)}")
+def in_result(handler: Handler, record: Method, result: Any, error: Exception, *, name: str) -> TypeError:
+    """The explanation for a result of the method `name` of a handler that cannot be encoded."""
+    return TypeError(f"{type(handler).__name__}.{name} returned {_fault(result, record.result, error)}")
 
 
 def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -> TypeError:
