@@ -358,20 +358,46 @@ def race(acp: Any, root: Path, name: str, rounds: int) -> None:
         answers: list[Any] = []
         async with hand_agent(acp, editor(acp, root)) as agent:
             with swapped(change):
-                for number in range(rounds):
-                    answers.append(await one(agent, number))
+                while len(answers) < rounds or not {"harmless", None} & set(answers):  # until some has succeeded
+                    answers.append(await one(agent, len(answers)))
         return answers
 
     async def one(agent: HandAgent, number: int) -> Any:
         if number % 2:
-            return await agent.call("fs/write_text_file", path=str(swap / name), content="pwned")
+            answer = await agent.call("fs/write_text_file", path=str(swap / name), content="pwned")
+            return answer or None
         answer = await agent.call("fs/read_text_file", path=str(swap / "secret"))
         return answer["content"] if isinstance(answer, dict) else answer
 
     answers = run(main())
     assert SECRET not in answers
     assert snapshot(outside) == before
-    assert "harmless" in answers
+
+
+@pytest.mark.parametrize("message", [read("swap/secret"), write("swap/secret", "pwned"), write("swap/new", "pwned")])
+@pytest.mark.parametrize("name", ["swap", "secret"])
+def test_a_link_that_is_put_there_after_the_check(
+    acp: Any, root: Path, monkeypatch: pytest.MonkeyPatch, message: tuple[str, dict[str, Any]], name: str
+) -> None:
+    outside = root.parent / "outside"
+    (root / "swap").mkdir()
+    (root / "swap" / "secret").write_text("harmless")
+    before, open_file = snapshot(outside), os.open
+
+    def swap_then_open(path: Any, *args: Any, **options: Any) -> int:
+        if path == name and options.get("dir_fd") is not None:
+            place = root / "swap" if name == "swap" else root / "swap" / "secret"
+            if not place.is_symlink():
+                place.rename(root / "moved")
+                place.symlink_to(outside if name == "swap" else outside / "secret")
+        return open_file(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", swap_then_open)
+    method, params = message
+    path = str(root / params["path"])
+    (answer,) = talk(acp, editor(acp, root), (method, {**params, "path": path}))
+    assert answer != SECRET
+    assert snapshot(outside) == before
 
 
 def test_folders_that_become_links_meanwhile(acp: Any, root: Path) -> None:
