@@ -377,7 +377,7 @@ def race(acp: Any, root: Path, name: str, rounds: int) -> None:
 @pytest.mark.parametrize("message", [read("swap/secret"), write("swap/secret", "pwned"), write("swap/new", "pwned")])
 @pytest.mark.parametrize("name", ["swap", "secret"])
 def test_a_link_that_is_put_there_after_the_check(
-    acp: Any, root: Path, monkeypatch: pytest.MonkeyPatch, message: tuple[str, dict[str, Any]], name: str
+    acp: Any, root: Path, *, monkeypatch: pytest.MonkeyPatch, message: tuple[str, dict[str, Any]], name: str
 ) -> None:
     outside = root.parent / "outside"
     (root / "swap").mkdir()

@@ -409,8 +409,10 @@ def test_failing_to_save_is_no_denial(acp: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{}x", "5", '["allow"]', '[{"decision": "yes"}]', '[{"decision": "allow", "everything": true}]']
-    + ['[{"kind": "read"}]', '[{"decision": "allow", "kind": 5}]', "[" * 100_000, '{"decision": "allow"}'],
+    [
+        *("", "{}x", "5", '["allow"]', "[" * 100_000, '{"decision": "allow"}', '[{"kind": "read"}]'),
+        *('[{"decision": "yes"}]', '[{"decision": "allow", "all": true}]', '[{"decision": "allow", "kind": 5}]'),
+    ],
     ids=lambda content: content[:20],
 )
 def test_a_file_that_holds_something_else_is_refused_and_kept(acp: Any, tmp_path: Path, content: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import random
 import signal
 import sys
 import tracemalloc
@@ -218,8 +219,6 @@ def test_characters_that_arrive_in_parts_and_bytes_that_are_none(acp: Any) -> No
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_output_that_is_kept_equals_a_model(acp: Any, seed: int) -> None:
-    import random
-
     generator = random.Random(seed)
     module = importlib.import_module(f"{acp.__name__}.helpers.terminals")
     params = acp.CreateTerminalRequest(session_id="s", command="c")
@@ -388,18 +387,24 @@ HOSTILE = {
     "keeps forking": "echo ready; while :; do sleep 1000 & sleep 0.01; done",
     "closes its output": "echo ready; exec >&- 2>&-; sleep 1000",
 }
-if sys.platform == "linux":
+LINUX = sys.platform == "linux"
+if LINUX:
     HOSTILE["other process groups"] = "echo ready; timeout 1000 sleep 1000; echo over"
     HOSTILE["job control"] = "set -m; (sleep 1000) & (sleep 1000) & echo ready; wait"
+
+
+def processes() -> list[int]:
+    """All processes, on Linux."""
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()] if LINUX else []
 
 
 def members(session: int) -> list[int]:
     """The processes of a session."""
     found = []
-    for name in filter(str.isdigit, os.listdir("/proc")) if sys.platform == "linux" else ():
+    for pid in processes():
         with suppress(OSError):
-            if os.getsid(int(name)) == session:
-                found.append(int(name))
+            if os.getsid(pid) == session:
+                found.append(pid)
     return alive(*found)
 
 
@@ -435,10 +440,10 @@ def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
 def marked(mark: str) -> list[int]:
     """The processes that have a variable with this value in their environment."""
     found = []
-    for name in filter(str.isdigit, os.listdir("/proc")) if sys.platform == "linux" else ():
+    for pid in processes():
         with suppress(OSError):
-            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
-                found.append(int(name))
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
     return alive(*found)
 
 
@@ -529,8 +534,6 @@ def test_a_number_that_another_process_has_got_is_not_signalled(acp: Any, monkey
 
 @pytest.mark.full
 def test_many_terminals_in_random_order(acp: Any) -> None:
-    import random
-
     generator = random.Random(7)
 
     async def main() -> None:

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 # fmt: off
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
+    from .files import FileClient, Files
+    from .login import LoginClient, LoginError, LoginRestart
+    from .login_methods import offer_terminal_login
+    from .permission_client import Choice, PermissionClient, PermissionQuestion
+    from .permission_rules import Decision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -21,31 +26,42 @@ if TYPE_CHECKING:
         Usage, UserMessage,
     )
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
+    from .terminals import ClientTerminal, TerminalClient, Terminals
+    from .tool_subjects import Subject
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "Choice", "ClientTerminal", "Compaction", "CompactionChange",
+    "Decision",
+    "FileClient", "Files",
+    "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PlanChange",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "ToolCallChange",
+    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
+    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange",
     "Usage", "UserMessage",
     "audio",
     "image",
     "link",
+    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
     "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "SessionAttribute": "session_state",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
+    "ClientTerminal": "terminals", "Compaction": "session_entries", "CompactionChange": "session_entries",
+    "Decision": "permission_rules", "FileClient": "files", "Files": "files", "LoginClient": "login",
+    "LoginError": "login", "LoginRestart": "login", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
+    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
+    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "SessionAttribute": "session_state",
     "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
-    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "Subject": "tool_subjects", "TerminalClient": "terminals", "Terminals": "terminals", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Usage": "session_entries",
+    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
 }

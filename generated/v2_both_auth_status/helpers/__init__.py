@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .login import LoginClient, LoginError, LoginRestart
+    from .login_methods import offer_terminal_login
     from .notification import session_update
+    from .permission_client import Choice, PermissionClient, PermissionQuestion
+    from .permission_rules import Decision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .states import idle, requires_action, running
     from .tool_calls import RunningToolCall, tool_call
+    from .tool_subjects import Subject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import (
@@ -44,11 +49,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "Choice", "Compaction", "CompactionChange",
+    "Decision",
+    "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PlanChange",
+    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -56,6 +63,7 @@ __all__ = [
     "diff",
     "idle", "image",
     "link",
+    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
     "select_permission", "select_permission_option", "session_update",
@@ -64,16 +72,20 @@ __all__ = [
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "Decision": "permission_rules",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
+    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
+    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
     "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
-    "SessionState": "session_state", "Terminal": "session_state", "TerminalChange": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states",
-    "image": "content", "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "SessionState": "session_state", "Subject": "tool_subjects", "Terminal": "session_state",
+    "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
+    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
+    "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content", "link": "content",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
     "resource": "content", "running": "states", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .files import FileClient, Files
+    from .login import LoginClient, LoginError, LoginRestart
+    from .login_methods import offer_terminal_login
     from .notification import session_update
+    from .permission_client import Choice, PermissionClient, PermissionQuestion
+    from .permission_rules import Decision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -27,19 +32,24 @@ if TYPE_CHECKING:
     from .session_info import title
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
     from .session_usage import usage
+    from .terminals import ClientTerminal, TerminalClient, Terminals
     from .tool_calls import RunningToolCall, tool_call
+    from .tool_subjects import Subject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "Choice", "ClientTerminal", "Compaction", "CompactionChange",
+    "Decision",
+    "FileClient", "Files",
+    "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PlanChange",
+    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
+    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",
@@ -47,6 +57,7 @@ __all__ = [
     "image",
     "link",
     "mode",
+    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -54,20 +65,25 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
+    "ClientTerminal": "terminals", "Compaction": "session_entries", "CompactionChange": "session_entries",
+    "Decision": "permission_rules", "FileClient": "files", "Files": "files", "LoginClient": "login",
+    "LoginError": "login", "LoginRestart": "login", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
+    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
+    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
     "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
-    "SessionState": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
+    "SessionState": "session_state", "Subject": "tool_subjects", "TerminalClient": "terminals",
+    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
     "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
     "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
     "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
     "config_options": "updates", "diff": "diffs", "image": "content", "link": "content", "mode": "updates",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
 }
 # fmt: on
 
