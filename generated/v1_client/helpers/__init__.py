@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .files import FileClient, Files
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
-    from .permission_client import Choice, PermissionClient, PermissionQuestion
-    from .permission_rules import Decision, PermissionRule, PermissionRules
+    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     )
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
     from .terminals import ClientTerminal, TerminalClient, Terminals
-    from .tool_subjects import Subject
+    from .tool_subjects import PermissionSubject
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Choice", "ClientTerminal", "Compaction", "CompactionChange",
-    "Decision",
+    "ClientTerminal", "Compaction", "CompactionChange",
     "FileClient", "Files",
     "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
+    "PermissionAnswer", "PermissionChoice", "PermissionClient", "PermissionDecision", "PermissionQuestion",
+    "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
     "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange",
     "Usage", "UserMessage",
     "audio",
@@ -50,20 +50,21 @@ __all__ = [
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
-    "ClientTerminal": "terminals", "Compaction": "session_entries", "CompactionChange": "session_entries",
-    "Decision": "permission_rules", "FileClient": "files", "Files": "files", "LoginClient": "login",
-    "LoginError": "login", "LoginRestart": "login", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "FileClient": "files", "Files": "files",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionChoice": "permission_client",
+    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
     "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
-    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
-    "Subject": "tool_subjects", "TerminalClient": "terminals", "Terminals": "terminals", "Thought": "session_entries",
-    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Usage": "session_entries",
-    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
-    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
+    "SessionState": "session_state", "TerminalClient": "terminals", "Terminals": "terminals",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
+    "link": "content", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 # fmt: on
 

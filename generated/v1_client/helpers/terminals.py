@@ -37,7 +37,7 @@ _CODE_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
 _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"})
 
 
-def usual_env() -> dict[str, str]:
+def _usual_env() -> dict[str, str]:
     """The environment of this process without what looks like a secret: its name ends in KEY, TOKEN, and the like."""
     return {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDS)}
 
@@ -135,7 +135,7 @@ class Terminals:
         folder = params.cwd or cwd or os.getcwd()
         if not os.path.isabs(folder) or not os.path.isdir(folder):
             raise InvalidParamsError("`cwd` must be the absolute path of a folder")
-        env = {**(usual_env() if self._env is None else self._env), **_checked(params.env or ())}
+        env = {**(_usual_env() if self._env is None else self._env), **_checked(params.env or ())}
         asked = params.output_byte_limit
         limit = min(asked, self._max_bytes) if isinstance(asked, int) else self._max_bytes
         shown = ClientTerminal(os.urandom(8).hex(), params, limit)

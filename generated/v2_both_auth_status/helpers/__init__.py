@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .notification import session_update
-    from .permission_client import Choice, PermissionClient, PermissionQuestion
-    from .permission_rules import Decision, PermissionRule, PermissionRules
+    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .states import idle, requires_action, running
     from .tool_calls import RunningToolCall, tool_call
-    from .tool_subjects import Subject
+    from .tool_subjects import PermissionSubject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import (
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Choice", "Compaction", "CompactionChange",
-    "Decision",
+    "Compaction", "CompactionChange",
     "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
+    "PermissionAnswer", "PermissionChoice", "PermissionClient", "PermissionDecision", "PermissionQuestion",
+    "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -72,25 +72,25 @@ __all__ = [
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
-    "Compaction": "session_entries", "CompactionChange": "session_entries", "Decision": "permission_rules",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
-    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
-    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
-    "SessionState": "session_state", "Subject": "tool_subjects", "Terminal": "session_state",
-    "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content", "link": "content",
-    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
-    "resource": "content", "running": "states", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
+    "CompactionChange": "session_entries", "LoginClient": "login", "LoginError": "login", "LoginRestart": "login",
+    "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
+    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
+    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns",
+    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
+    "link": "content", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
+    "plan_entry": "plan_entries", "requires_action": "states", "resource": "content", "running": "states",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
     "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from .tool_subjects import Subject
+from .tool_subjects import PermissionSubject
 
-__all__ = ["Decision", "PermissionRule", "PermissionRules"]
+__all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
 
-Decision: TypeAlias = Literal["allow", "ask", "deny"]
+PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
 """What to do about a question."""
 
 logger: Final = logging.getLogger("acp")
@@ -38,7 +38,7 @@ class PermissionRule:
     is compared as a whole. `input` is a digest, for rules that are remembered. A rule without any is for all questions.
     """
 
-    decision: Decision
+    decision: PermissionDecision
     kind: str | None = None
     tool: str | None = None
     path: str | None = None
@@ -46,12 +46,12 @@ class PermissionRule:
     input: str | None = None
 
     def __post_init__(self) -> None:
-        if self.decision not in get_args(Decision):
-            raise ValueError(f"decision must be one of {', '.join(get_args(Decision))}")
+        if self.decision not in get_args(PermissionDecision):
+            raise ValueError(f"decision must be one of {', '.join(get_args(PermissionDecision))}")
         if self.path is not None and not os.path.isabs(self.path) and not self.path.startswith("*"):
             raise ValueError(f"path must be absolute, or a pattern that starts with *: {self.path!r:.200}")
 
-    def applies_to(self, subject: Subject) -> bool | None:
+    def applies_to(self, subject: PermissionSubject) -> bool | None:
         """Whether the rule is for a question; None if the question does not say enough.
 
         To be allowed, all paths of a question have to be in `path`; to be denied, one.
@@ -89,7 +89,7 @@ def _is_in(path: str, pattern: str) -> bool | None:
     return resolved == wanted or resolved.startswith(wanted.rstrip(os.sep) + os.sep)
 
 
-def rule_for(subject: Subject, decision: Decision) -> PermissionRule | None:
+def rule_for(subject: PermissionSubject, decision: PermissionDecision) -> PermissionRule | None:
     """The narrowest rule for further questions like this; None if it does not say what it is about.
 
     A tool for files is remembered for a file, if it is one; everything else for the same command in the same folder, or
@@ -128,7 +128,7 @@ class PermissionRules:
         """What was remembered, in this order."""
         return tuple(self._remembered)
 
-    def decide(self, subject: Subject) -> Decision:
+    def decide(self, subject: PermissionSubject) -> PermissionDecision:
         """The decision about a question."""
         found = [(rule.decision, rule.applies_to(subject)) for rule in (*self._rules, *self._remembered)]
         if ("deny", True) in found:

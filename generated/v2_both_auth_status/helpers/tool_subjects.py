@@ -11,11 +11,11 @@ from typing import Any
 
 from ..types import ToolCallLocation, ToolCallUpdate
 
-__all__ = ["Subject"]
+__all__ = ["PermissionSubject"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class PermissionSubject:
     """What an agent asks about, as it says. What is None or empty, it has not said.
 
     `kind` is that of the tool, `tool` its name in code. `paths` are the files that it touches, or the folder in which
@@ -29,11 +29,11 @@ class Subject:
     input: str | None = None
 
 
-def subject_of_tool(call: ToolCallUpdate, known: object = None) -> Subject:
+def subject_of_tool(call: ToolCallUpdate, known: object = None) -> PermissionSubject:
     """What a tool call is about. What it leaves out is that of the call which is `known`, if there is one."""
     locations = _value("locations", call, known)
     raw = _value("raw_input", call, known)
-    return Subject(
+    return PermissionSubject(
         kind=_text("kind", call, known),
         tool=_text("name", call, known),
         paths=tuple(each.path for each in locations or () if isinstance(each, ToolCallLocation)),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .notification import session_update
-    from .permission_client import Choice, PermissionClient, PermissionQuestion
-    from .permission_rules import Decision, PermissionRule, PermissionRules
+    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .terminals import ClientTerminal, TerminalClient, Terminals
     from .tool_calls import RunningToolCall, tool_call
-    from .tool_subjects import Subject
+    from .tool_subjects import PermissionSubject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Choice", "ClientTerminal", "Compaction", "CompactionChange",
-    "Decision",
+    "ClientTerminal", "Compaction", "CompactionChange",
     "FileClient", "Files",
     "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionClient", "PermissionQuestion", "PermissionRule", "PermissionRules", "PlanChange",
+    "PermissionAnswer", "PermissionChoice", "PermissionClient", "PermissionDecision", "PermissionQuestion",
+    "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "Subject",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
     "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -65,15 +65,15 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Choice": "permission_client",
-    "ClientTerminal": "terminals", "Compaction": "session_entries", "CompactionChange": "session_entries",
-    "Decision": "permission_rules", "FileClient": "files", "Files": "files", "LoginClient": "login",
-    "LoginError": "login", "LoginRestart": "login", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionClient": "permission_client",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "FileClient": "files", "Files": "files",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionChoice": "permission_client",
+    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
     "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
-    "PermissionRules": "permission_rules", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionEntry": "session_state",
-    "SessionState": "session_state", "Subject": "tool_subjects", "TerminalClient": "terminals",
+    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "RunningToolCall": "tool_calls", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionEntry": "session_state", "SessionState": "session_state", "TerminalClient": "terminals",
     "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
     "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
     "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..types import RequestPermissionRequest
-from .tool_subjects import Subject, subject_of_tool
+from .tool_subjects import PermissionSubject, subject_of_tool
 
 __all__: list[str] = []
 
@@ -15,7 +15,7 @@ def title_of(params: RequestPermissionRequest) -> str:
     return params.tool_call.title or "Permission"
 
 
-def subject_of(params: RequestPermissionRequest, known: object = None) -> Subject:
+def subject_of(params: RequestPermissionRequest, known: object = None) -> PermissionSubject:
     """What the request is about. What it leaves out is that of the tool call which is `known`."""
     return subject_of_tool(params.tool_call, known)
 

@@ -48,7 +48,7 @@ class LoginClient(Client):
         self._logins = 0
 
     async def choose_login(self, methods: Sequence[AuthMethod]) -> AuthMethod | None:
-        """Let the user choose one of `methods`, all of which this client can do; None for none. By default, the first."""
+        """Let the user choose one of `methods`, all of which this client can do, or None. By default, the first."""
         return methods[0]
 
     async def ask_variables(self, method: AuthMethod) -> Mapping[str, str] | None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..types import RequestPermissionRequest, RequestPermissionSubjectCommand, RequestPermissionSubjectToolCall
-from .tool_subjects import Subject, subject_of_tool
+from .tool_subjects import PermissionSubject, subject_of_tool
 
 __all__: list[str] = []
 
@@ -15,7 +15,7 @@ def title_of(params: RequestPermissionRequest) -> str:
     return params.title
 
 
-def subject_of(params: RequestPermissionRequest, known: object = None) -> Subject:
+def subject_of(params: RequestPermissionRequest, known: object = None) -> PermissionSubject:
     """What the request is about. What it leaves out is that of the tool call which is `known`.
 
     Unknown subjects say nothing.
@@ -24,9 +24,9 @@ def subject_of(params: RequestPermissionRequest, known: object = None) -> Subjec
         case RequestPermissionSubjectToolCall(tool_call=call):
             return subject_of_tool(call, known)
         case RequestPermissionSubjectCommand(command=command, cwd=cwd):
-            return Subject(kind="execute", paths=(cwd,), command=command)
+            return PermissionSubject(kind="execute", paths=(cwd,), command=command)
         case _:
-            return Subject()
+            return PermissionSubject()
 
 
 def tool_call_id_of(params: RequestPermissionRequest) -> str | None:

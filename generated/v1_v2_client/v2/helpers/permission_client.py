@@ -13,14 +13,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
-from .permission_rules import Decision, PermissionRules, rule_for
+from .permission_rules import PermissionDecision, PermissionRules, rule_for
 from .permission_subjects import subject_of, title_of, tool_call_id_of
 from .permissions import permission_cancelled, select_permission_option
-from .tool_subjects import Subject
+from .tool_subjects import PermissionSubject
 
-__all__ = ["Choice", "PermissionClient", "PermissionQuestion"]
+__all__ = ["PermissionChoice", "PermissionClient", "PermissionQuestion"]
 
-Choice: TypeAlias = Literal["allow", "allow_always", "deny", "deny_always", "cancel"]
+PermissionChoice: TypeAlias = Literal["allow", "allow_always", "deny", "deny_always", "cancel"]
 """What the user says. With "always", the client answers further questions like this, each with "once"."""
 
 logger: Final = logging.getLogger("acp")
@@ -31,10 +31,10 @@ class PermissionQuestion:
     """A question for the user. `title` is text of the model: show it, but decide by `subject`."""
 
     title: str
-    subject: Subject
+    subject: PermissionSubject
     request: RequestPermissionRequest
 
-    def can(self, decision: Decision) -> bool:
+    def can(self, decision: PermissionDecision) -> bool:
         """Whether the agent offers an option for it: else "allow" ends as "deny", and "deny" cancels the turn."""
         return bool(_option_for(self.request.options, decision))
 
@@ -47,7 +47,7 @@ class PermissionClient(Client):
                 super().__init__(agent)
                 self.permissions = PermissionRules(PermissionRule("deny", path="/etc"), path="permissions.json")
 
-            async def ask_permission(self, question: PermissionQuestion) -> Choice:
+            async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice:
                 return "allow" if await yes_or_no(question.title) else "deny"
 
     A session has one question for the user at a time. Cancelling the request cancels `ask_permission`, which closes its
@@ -59,7 +59,7 @@ class PermissionClient(Client):
         self.permissions = PermissionRules()
         self._asking: dict[str, tuple[asyncio.Lock, list[asyncio.Task[Any] | None]]] = {}  # by session
 
-    async def ask_permission(self, question: PermissionQuestion) -> Choice | PermissionOption | None:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption | None:
         """Ask the user. An option has to be one of the request; None leaves the answer to the next class."""
         return None
 
@@ -86,7 +86,7 @@ class PermissionClient(Client):
         return self._by_choice(params, choice)
 
     def cancel_questions(self, session_id: str) -> None:
-        """Answer all open questions of a session with `cancelled`: call it right after you have sent `session/cancel`."""
+        """Answer all open questions of a session with `cancelled`: call it right after sending `session/cancel`."""
         _, tasks = self._asking.get(session_id, (None, ()))
         for task in tasks:
             if task is not None:
@@ -104,7 +104,7 @@ class PermissionClient(Client):
         return _answer(params, decision)
 
     def _by_choice(
-        self, params: RequestPermissionRequest, choice: Choice | PermissionOption
+        self, params: RequestPermissionRequest, choice: PermissionChoice | PermissionOption
     ) -> RequestPermissionResponse:
         if isinstance(choice, PermissionOption):
             if choice not in params.options:
@@ -112,7 +112,7 @@ class PermissionClient(Client):
             return select_permission_option(choice.option_id)
         if choice == "cancel":
             return permission_cancelled()
-        decision: Decision = "allow" if choice in {"allow", "allow_always"} else "deny"
+        decision: PermissionDecision = "allow" if choice in {"allow", "allow_always"} else "deny"
         if choice in {"allow_always", "deny_always"}:
             rule = rule_for(self._question(params).subject, decision)
             if rule is not None:
@@ -133,7 +133,7 @@ class PermissionClient(Client):
                 del self._asking[session_id]
 
 
-def _answer(params: RequestPermissionRequest, decision: Decision) -> RequestPermissionResponse:
+def _answer(params: RequestPermissionRequest, decision: PermissionDecision) -> RequestPermissionResponse:
     option = _option_for(params.options, decision)
     if option is None and decision == "allow":
         logger.warning("an operation is refused: the agent does not offer to allow it once")
@@ -141,7 +141,7 @@ def _answer(params: RequestPermissionRequest, decision: Decision) -> RequestPerm
     return permission_cancelled() if option is None else select_permission_option(option.option_id)
 
 
-def _option_for(options: list[PermissionOption], decision: Decision) -> PermissionOption | None:
+def _option_for(options: list[PermissionOption], decision: PermissionDecision) -> PermissionOption | None:
     """The option that is no more than the decision. An id that stands for two kinds could mean the other one."""
     kinds = ("allow_once",) if decision == "allow" else ("reject_once", "reject_always")
     for kind in kinds:
