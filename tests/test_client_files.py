@@ -216,7 +216,7 @@ def test_both_methods_are_advertised(acp: Any, root: Path) -> None:
 def traps(root: Path) -> list[Path]:
     """Put links, pipes and odd files into a folder, and return them."""
     outside = root.parent / "outside"
-    targets = {
+    targets: dict[str, Path | str] = {
         "to_file": outside / "secret",
         "to_folder": outside,
         "to_parent": "..",

@@ -331,9 +331,9 @@ def test_a_rule_that_makes_no_sense(acp: Any, bad: Any) -> None:
 
 def test_always_is_remembered_narrowly_and_answered_once_each_time(acp: Any, tmp_path: Path) -> None:
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
-    shell = {"kind": "execute", "name": "Bash"}
-    edit = {"kind": "edit", "name": "Edit", "locations": [{"path": one}], "rawInput": {"text": "a"}}
-    asked = [
+    shell: dict[str, Any] = {"kind": "execute", "name": "Bash"}
+    edit: dict[str, Any] = {"kind": "edit", "name": "Edit", "locations": [{"path": one}], "rawInput": {"text": "a"}}
+    asked: list[tuple[dict[str, Any], str]] = [
         ({**shell, "rawInput": {"command": "make"}}, "allow_always"),
         ({**shell, "rawInput": {"command": "make; rm -rf /"}}, "cancel"),
         ({**shell, "rawInput": {"command": "make", "escalate": True}}, "cancel"),
