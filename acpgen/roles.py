@@ -155,6 +155,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "passing": (),
             "process": (),
             "relay": (),
+            "sources": ("AgentSource",),
         },
         remote=(*_SERVING, "asgi_proxy", *_CONNECTING, "network", "bridge"),
     ),

@@ -95,7 +95,8 @@ async def _answer(transport: Any, sent: list[Any]) -> None:
 
 def module_of(acp: ModuleType, code: str) -> dict[str, Any]:
     """The names of a module of the user's with this code; it has imported all of the package and its helpers."""
-    names = {**vars(importlib.import_module(f"{acp.__name__}.helpers")), **vars(acp), "__name__": "user_code"}
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+    names = {**{name: getattr(helpers, name) for name in helpers.__all__}, **vars(acp), "__name__": "user_code"}
     source = f"from __future__ import annotations\n{textwrap.dedent(code)}"
     exec(compile(source, FILE, "exec"), names)
     return names

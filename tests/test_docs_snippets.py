@@ -26,6 +26,8 @@ README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
 PLAYED_APART = {"bump.md", "cli.md"}  # tests/test_docs.py plays the former; the latter is generated
 PAGES = [README, *sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)]
+NEEDS = {"mcp.md": ["mcp"], "proxy.md": ["websockets"], "remote.md": ["uvicorn", "websockets"]}
+"""Libraries without which a page cannot be played."""
 
 pytestmark = [
     pytest.mark.full,
@@ -74,6 +76,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 @pytest.mark.parametrize("name", [page.name for page in PAGES])
 def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.FixtureRequest) -> None:
     result = played.results[name]
+    for library in NEEDS.get(name, ()):
+        require(find_spec(library), library)
     if isinstance(result, AssertionError):
         raise result
     (page,) = (each for each in PAGES if each.name == name)
@@ -190,6 +194,86 @@ def test_the_echo_agent_answers(played: Played) -> None:
     assert "agentInfo" in ran.stdout
     assert re.findall(r'"code":(-\d+)', ran.stdout) == ["-32602", "-32601"]
     assert ran.stdout.count('"result"') == 2
+
+
+ELSEWHERE = """
+import asyncio, os, sys
+from unittest.mock import patch
+import uvicorn
+import ask, guarded
+from remote_acp.asgi import asgi_app
+
+async def run() -> None:
+    app = asgi_app(guarded.Guarded, authorize=guarded.authorize)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    for command in (["-m", "proxy_acp.bridge"], ["elsewhere.py"]):
+        for token in ("correct horse", "wrong"):
+            os.environ["ACP_TOKEN"] = token
+            try:
+                await ask.main("Hello!", sys.executable, *command, f"ws://127.0.0.1:{port}/acp")
+            except Exception as error:
+                print(type(error).__name__, "401" in str(error))
+    server.should_exit = True
+    await serving
+
+asyncio.run(run())
+"""
+
+
+def test_an_agent_elsewhere_is_reached_with_a_token(played: Played) -> None:
+    require(find_spec("uvicorn"), "uvicorn")
+    ran = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], cwd=played.folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == 2 * ["Hello!", "end_turn", "InternalError True"], ran.stderr
+
+
+BY_URL = """
+import asyncio
+import uvicorn
+import weather
+from demo.helpers import HttpParameters
+from session_tools import SessionTools
+
+seen = set()
+
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        seen.update(value for name, value in scope["headers"] if name == b"x-key")
+    await mcp_app(scope, receive, send)
+
+async def run(kind):
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    parameters = [
+        HttpParameters(name=name, kind=kind, url=f"http://127.0.0.1:{port}/{path}", headers=[("X-Key", name)])
+        for name, path in (("right", "sse" if kind == "sse" else "mcp"), ("wrong", "nowhere"))
+    ]
+    async with SessionTools(parameters) as tools:
+        answer = await tools.call("forecast", {"city": "Oslo"})
+        print(answer.content[0].text, [bool(each.error) for each in tools.servers], sorted(seen))
+    server.should_exit = True
+    await serving
+
+for kind in ("http", "sse"):
+    mcp_app = weather.server.sse_app() if kind == "sse" else weather.server.streamable_http_app()
+    asyncio.run(run(kind))
+"""
+
+
+def test_tools_of_servers_at_urls(played: Played) -> None:
+    for name in ("mcp", "uvicorn"):
+        require(find_spec(name), name)
+    ran = subprocess.run([sys.executable, "-c", BY_URL], cwd=played.folder, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines() == 2 * ["Sun in Oslo [False, True] [b'right', b'wrong']"], ran.stderr
 
 
 # --- Tables ---------------------------------------------------------------------------------------------------------

@@ -190,6 +190,11 @@ EVERY_CASE = pytest.mark.parametrize(
 )
 
 
+def names_of(*modules: ModuleType) -> dict[str, Any]:
+    """The public names of modules; some are imported when they are used."""
+    return {name: getattr(module, name) for module in modules for name in module.__all__}
+
+
 def helpers_of(acp: ModuleType) -> Any:
     """The helpers of a package, which the package does not import itself."""
     return importlib.import_module(f"{acp.__name__}.helpers")
@@ -200,7 +205,7 @@ def helpers_of(acp: ModuleType) -> Any:
 def test_a_builder_makes_this_message(sources: SchemaChoice, case: Case, packages: Packages) -> None:
     acp = packages(sources)
     expression, definition, expected = case
-    value = eval(expression, {**vars(acp), **vars(helpers_of(acp))})
+    value = eval(expression, names_of(acp, helpers_of(acp)))
     assert acp.encode(value) == expected
     assert acp.decode(getattr(acp, definition), expected) == value
 

@@ -36,10 +36,15 @@ def helpers(folder: Path) -> set[str]:
     return {path.stem for path in folder.glob("*.py")}
 
 
+NEED_A_LIBRARY = {"mcp_caller", "mcp_provider"}
+"""Helpers for an extension."""
+
+
 def for_roles(protocol: int, *roles: str) -> set[str]:
-    """The helpers that lie in the folders for a protocol and roles."""
+    """The helpers that lie in the folders for a protocol and roles, and need no extension."""
     parts = [HELPERS, HELPERS / f"v{protocol}"]
-    return set().union(*(helpers(home / part) for home in parts for part in ("", *roles)), {"__init__"})
+    found = set().union(*(helpers(home / part) for home in parts for part in ("", *roles)), {"__init__"})
+    return found - NEED_A_LIBRARY
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -67,6 +72,16 @@ def test_a_helper_imports_from_each_module_once(protocols: tuple[int, ...], role
         body = ast.parse(path.read_text(encoding="utf-8")).body
         modules = [node.module for node in body if isinstance(node, ast.ImportFrom) and node.level > 1]
         assert len(modules) == len({*modules}), path
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_an_extension_brings_its_helpers(protocol: int) -> None:
+    choice = SchemaChoice(protocol=protocol, extensions=("mcp-over-acp",))
+    for role, added in ((Role.AGENT, NEED_A_LIBRARY), (Role.CLIENT, {"mcp_provider"}), (Role.PROXY, {"mcp_provider"})):
+        folder = package_folder(choice, roles=(role,))
+        assert helpers(folder / "helpers") & NEED_A_LIBRARY == added
+        exports = (folder / "helpers/__init__.py").read_text(encoding="utf-8")
+        assert not any(name in exports for name in added)
 
 
 def test_a_package_of_two_protocols_has_the_helpers_of_each() -> None:
@@ -160,15 +175,16 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 defined.add(name)
     assert exported == sorted(exported)
+    allowed = sys.stdlib_module_names | ({"anyio", "mcp", "mcp_types"} if path.stem in NEED_A_LIBRARY else set())
     assert set(exported) <= defined
     for statement in ast.walk(module):
         match statement:
             case ast.Import(names=names):
-                assert {each.name.partition(".")[0] for each in names} <= sys.stdlib_module_names
+                assert {each.name.partition(".")[0] for each in names} <= allowed
             case ast.ImportFrom(module=source, names=names, level=level):
                 assert source, f"line {statement.lineno} imports a module of the package: acpgen cannot check its names"
                 assert "*" not in {each.name for each in names}
-                assert level in (1, 2) or source.partition(".")[0] in sys.stdlib_module_names
+                assert level in (1, 2) or source.partition(".")[0] in allowed
                 assert level != 2 or (statement.col_offset == 0 and not any(each.asname for each in names))
 
 

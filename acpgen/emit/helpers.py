@@ -7,6 +7,7 @@ a role those of this role. acpgen reads their imports, and copies a helper if th
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -35,12 +36,16 @@ class _Import:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Helper:
-    """A helper: its text, its public names, its imports from the package, and the helpers that it imports from."""
+    """A helper: its text, its public names, its imports from the package, and the helpers that it imports from.
+
+    `libraries` are the packages that it needs besides the standard library.
+    """
 
     text: str
     public: list[str]
     imports: list[_Import]
     helpers: set[str]
+    libraries: set[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,8 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
     imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package. Without
-    a module `known`, the enumerations of `types` are the same.
+    a module `known`, the enumerations of `types` are the same. A helper that needs a library is for an extension:
+    without that it is not `left_out`; with it, its names are not exported, as the others must work without the library.
     """
     modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
     found = _read(protocol, roles)
@@ -72,15 +78,15 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
             continue
         missing = [each for module, each in wanted if each not in exports[modules[module]]]
         missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
-        if missing:
-            left_out[name] = sorted(missing)
-        else:
+        if not missing:
             kept[name] = helper
+        elif not helper.libraries:
+            left_out[name] = sorted(missing)
     used = {name for helper in kept.values() for name in helper.helpers}
     kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
     return Helpers(
         texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
-        exports={f".{name}": helper.public for name, helper in kept.items() if helper.public},
+        exports={f".{name}": each.public for name, each in kept.items() if each.public and not each.libraries},
         left_out=left_out,
     )
 
@@ -131,7 +137,7 @@ def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
 
 def _parse(path: Path) -> _Helper:
     text = path.read_text(encoding="utf-8")
-    helper = _Helper(text=text, public=[], imports=[], helpers=set())
+    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set())
     for node in ast.parse(text).body:
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:
@@ -139,6 +145,10 @@ def _parse(path: Path) -> _Helper:
                 helper.imports.append(_Import(module=module, names=frozenset(each.name for each in names), lines=lines))
             case ast.ImportFrom(module=str(module), level=1):
                 helper.helpers.add(module)
+            case ast.ImportFrom(module=str(module), level=0):
+                helper.libraries.update({module.partition(".")[0]} - sys.stdlib_module_names)
+            case ast.Import(names=names):
+                helper.libraries.update({each.name.partition(".")[0] for each in names} - sys.stdlib_module_names)
             case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
                 helper.public.extend(ast.literal_eval(value))
     return helper

@@ -20,6 +20,7 @@ _RESERVED_METHODS = frozenset(
         *(side.value for side in Side),  # the attributes for the stubs
         *("connection_closed", "ext_method", "ext_notification"),
         *("fallback_notification", "fallback_request", "supports"),
+        *("agent_opener", "from_agent", "from_client", "open_agent"),  # of a proxy
     }
 )
 """Names that the generated role classes define, or use where a method of that name would hide them."""

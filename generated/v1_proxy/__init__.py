@@ -25,6 +25,7 @@ from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
+from .sources import AgentSource
 from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
@@ -82,8 +83,8 @@ from .types import (
 )
 
 __all__ = [
-    "AGENT_METHODS", "AgentAuthCapabilities", "AgentCapabilities", "Annotations", "AuthCapabilities", "AuthMethod",
-    "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal", "AuthenticateRequest",
+    "AGENT_METHODS", "AgentAuthCapabilities", "AgentCapabilities", "AgentSource", "Annotations", "AuthCapabilities",
+    "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal", "AuthenticateRequest",
     "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
     "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "Call", "CancelNotification", "CancelRequestNotification", "CapabilityError",

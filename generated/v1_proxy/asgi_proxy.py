@@ -15,10 +15,11 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
-from .conductor import AnyAgent, Component, check_components, serve_conductor
+from .conductor import Component, check_components, serve_conductor
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions
 from .relay import passing_options
+from .sources import AnyAgent
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "client_identity", "proxy_app"]
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
@@ -21,30 +19,19 @@ from .message import Message, Unreadable
 from .methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
 from .options import ConnectionOptions, log_mistake, logger
 from .overriding import Passing
-from .process import ProcessTransport, start_process
+from .process import ProcessTransport
 from .relay import Relay, passing_options
+from .sources import TERMINATE_SECONDS, AnyAgent, CommandLine, check_command, is_source, opened, started
 from .transport import ByteTransport, Transport, carrying_messages
 
-CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
-"""A program and its arguments."""
 AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
 """A factory, or one for each version of the protocol: the answer of the agent chooses."""
 Component: TypeAlias = "AnyProxy | CommandLine"
 """A proxy in this process, or the command of one."""
 
 
-class AgentSource(Protocol):
-    """Leads to an agent that is not started by a command, such as one on the network."""
-
-    def open(self, options: ConnectionOptions) -> AbstractAsyncContextManager[Transport | ByteTransport]:
-        """Open a transport to the agent; `options` are for it. The end of the block closes it. Raises `OSError`."""
-        ...
-
-
-AnyAgent: TypeAlias = "CommandLine | AgentSource"
 _Running: TypeAlias = "Sequence[asyncio.Task[ConnectionClosed]]"
 
-_TERMINATE_SECONDS: Final = 3.0
 _NAMES: Final = {how.method for info in PROTOCOLS.values() if (how := info.negotiation) is not None}
 _OPENING: Final = next(iter(_NAMES), "")
 _RESERVED: Final = frozenset(form.initialize for form in FORMS if form.initialize)
@@ -126,8 +113,7 @@ async def serve_conductor(
 def check_components(proxies: Any, agent: Any) -> None:
     """Raise `TypeError` for what is neither a proxy nor a command."""
     for each in (*proxies, agent):
-        if isinstance(each, (str, bytes)):
-            raise TypeError("a command is a list: the program and its arguments")
+        check_command(each)
     for each in proxies:
         if not _is_command(each):
             check_factory(each, "Proxy", agent)
@@ -135,10 +121,6 @@ def check_components(proxies: Any, agent: Any) -> None:
 
 def _is_command(component: object) -> bool:
     return isinstance(component, (list, tuple))
-
-
-def _is_source(agent: object) -> bool:
-    return hasattr(agent, "open")
 
 
 def _factories(proxy: Any) -> Mapping[int, Callable[..., Passing]]:
@@ -247,7 +229,7 @@ class Chain:
 
     async def _end_others(self, relays: _Running) -> None:
         """End the processes some time after the end of a relay: one that ignores that of its stdin keeps the next."""
-        await asyncio.wait(relays, timeout=_TERMINATE_SECONDS)
+        await asyncio.wait(relays, timeout=TERMINATE_SECONDS)
         await self._end_processes()
 
     async def _release(self) -> None:
@@ -313,9 +295,9 @@ class Chain:
 
     async def _open_agent(self) -> Transport:
         agent: Any = self._agent
-        if not _is_source(agent):
+        if not is_source(agent):
             return await self._started(agent, "agent")
-        transport = await self._source.enter_async_context(agent.open(self._options))
+        transport = await self._source.enter_async_context(opened(agent, self._options))
         self._has_source = True
         return carrying_messages(transport, self._options)
 
@@ -342,15 +324,7 @@ class Chain:
         )
 
     async def _started(self, command: CommandLine, what: str) -> Transport:
-        process = await start_process(
-            command,
-            env=None,
-            cwd=None,
-            stderr="inherit",
-            terminate_seconds=_TERMINATE_SECONDS,
-            options=self._options,
-            what=what,
-        )
+        process = await started(command, what, self._options)
         self._processes.append(process)
         return carrying_messages(process, self._options)
 

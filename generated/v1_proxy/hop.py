@@ -33,6 +33,7 @@ class Versions(Protocol):
 
     options: ConnectionOptions
     proxy: Passing | None
+    hops: list[Hop]
 
     def negotiates(self, hop: Hop, method: str) -> bool:
         """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""
@@ -111,9 +112,10 @@ class _Switched(BaseException):
 class _Asked:
     """A request that was passed on: as much of it as its response needs. Its text may be large."""
 
-    __slots__ = ("id", "id_text", "key", "method")
+    __slots__ = ("hop", "id", "id_text", "key", "method")
 
-    def __init__(self, request: Passed) -> None:
+    def __init__(self, hop: Hop, request: Passed) -> None:
+        self.hop = hop
         self.id = request.id
         self.id_text = request.text_of("id") or "null"
         self.key: object = self if request.id is None else request.id
@@ -195,7 +197,7 @@ class Hop(Connection):
             error = InternalError(f"Request refused: too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
             return self._refuse(error, None if self._is_taken(message) else message.id)
-        asked = _Asked(message)
+        asked = _Asked(self, message)
         self._open[asked.key] = number = self.other.take_number(asked)
         self._life.passed += 1
         try:
@@ -262,9 +264,10 @@ class Hop(Connection):
     def lose(self, number: int, reason: ConnectionClosed) -> None:
         """Answer a request that was passed on to this side: there is no response."""
         error = Message("error", self.lost(reason).to_json(), id=number)
-        rest = self.other.answer(self._passed.pop(number), with_text(error))
+        asked = self._passed.pop(number)
+        rest = asked.hop.answer(asked, with_text(error))
         if rest is not None:
-            self.other._tasks.start(_await(rest))  # those of this side end now
+            asked.hop._tasks.start(_await(rest))  # those of this side end now
 
     def lost(self, reason: ConnectionClosed) -> RequestError:
         """The error for a request that this side cannot answer any more."""
@@ -277,7 +280,7 @@ class Hop(Connection):
         asked = self._passed.pop(number, None) if type(number) is int else None
         if asked is not None:
             self._relay.answered(self, asked.method, message)
-            return self.other.answer(asked, message)
+            return asked.hop.answer(asked, message)
         override = self.calls.pop(number, None) if type(number) is int else None
         if override is not None:
             override.response = message
@@ -289,7 +292,8 @@ class Hop(Connection):
         if found.kind != "request" and type(number) is int and number in self._passed:
             log_mistake("the response to request %s cannot be used: %s", number, found.error)
             error = Message("error", found.error.to_json(), id=number)
-            return self.other.answer(self._passed.pop(number), with_text(error))
+            asked = self._passed.pop(number)
+            return asked.hop.answer(asked, with_text(error))
         return super()._dispatch(found)
 
     async def request(self, method: str, params: Any) -> Any:
@@ -300,7 +304,7 @@ class Hop(Connection):
         if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
             return override.agreed
         override.release()
-        self.other._hand_over_reading()
+        override.hop._hand_over_reading()
         override.waiting += 1
         try:
             result = await super().request(method, params)
@@ -363,10 +367,11 @@ class Hop(Connection):
             override.route = found
             return await self._call(override)
         except ConnectionClosed as reason:
-            if self.other.reason is None:
+            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
+            if not gone:
                 raise
             if override.message.kind == "request":
-                raise self.other.lost(reason) from reason
+                raise gone[0].lost(reason) from reason
             logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
             return None
 

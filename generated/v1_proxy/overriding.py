@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from ._base import UNSET, Method, Part, ProtocolInfo, UnsetType
 from ._decode import DecodeError
-from .dispatch import Codec, ConnectionClosed, overrides
+from .dispatch import Codec, ConnectionClosed, Remote, overrides
 from .errors import RequestError
 from .message import Kind, Message
 from .options import logger
@@ -20,6 +20,7 @@ from .passing import Passed, dumps_number, scan
 
 if TYPE_CHECKING:
     from .hop import Hop
+    from .sources import AnyAgent
 
 Neighbour: TypeAlias = Literal["client", "agent"]
 
@@ -46,15 +47,18 @@ class Call:
     def __repr__(self) -> str:
         return f"Call({self.method[:80]!r})"
 
-    async def forward(self, params: Any = UNSET) -> Any:
+    async def forward(self, params: Any = UNSET, *, to: Remote | None = None) -> Any:
         """Pass the message on, as the text that came or with other params; returns the result of a request.
 
-        Raises the `RequestError` of the receiver, and `ConnectionClosed`.
+        `to` is the stub of another receiver, such as an agent that the proxy has opened. Raises the `RequestError` of
+        the receiver, and `ConnectionClosed`.
         """
         given = self._message if isinstance(params, UnsetType) else params
-        if self.is_request:
-            return await self._target.request(self.method, given)
-        return await self._target.notify(self.method, given)
+        if to is not None:
+            send = to.ext_method if self.is_request else to.ext_notification
+        else:
+            send = self._target.request if self.is_request else self._target.notify
+        return await send(self.method, given)
 
 
 class Passing:
@@ -76,6 +80,9 @@ class Passing:
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Called once, after all handlers have finished. Stop background work here."""
+
+    agent_opener: Callable[[AnyAgent], Awaitable[Any]]
+    """Set by the connection: what `open_agent` calls."""
 
 
 class Route:

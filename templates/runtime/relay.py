@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 from ._base import ProtocolInfo
@@ -15,7 +17,8 @@ from .message import Message
 from .options import ConnectionOptions
 from .overriding import Passing, Route, names_of, routes_of
 from .passing import PassingWire, dumps_number
-from .transport import ByteTransport, Transport
+from .sources import AnyAgent, opened
+from .transport import ByteTransport, Transport, carrying_messages
 
 
 class Relay:
@@ -45,6 +48,9 @@ class Relay:
         self._version = max(protocols)
         self._client, self._agent = Hop(client, self, "client"), Hop(agent, self, "agent")
         self._client.other, self._agent.other = self._agent, self._client
+        self.hops = [self._client, self._agent]
+        """Both sides, and the agents that the proxy has opened itself."""
+        self._opened = AsyncExitStack()
         if len(factories) == 1:
             self.use(next(iter(factories)))
 
@@ -68,6 +74,7 @@ class Relay:
         finally:
             await client.close()
             await agent.close()
+            await self._opened.aclose()
             await self._tell(reason)
 
     async def _tell(self, reason: ConnectionClosed) -> None:
@@ -93,10 +100,25 @@ class Relay:
         if version not in self._made:
             found = self._factories[version](*self._stubs(version, self._client, self._agent))
             warn_of_others(type(found), names_of(type(found)), Passing)
+            found.agent_opener = partial(self._open, found)
             self._made[version] = found
-        proxy = self.proxy = self._made[version]
-        for hop in (self._client, self._agent):
-            hop.route = self._routed(routes_of(type(proxy), hop.side), hop)
+        self.proxy = self._made[version]
+        for hop in self.hops:
+            self._set_route(hop, self.proxy)
+
+    def _set_route(self, hop: Hop, proxy: Passing) -> None:
+        hop.route = self._routed(routes_of(type(proxy), hop.side), hop)
+
+    async def _open(self, proxy: Passing, agent: AnyAgent) -> Remote:
+        """Open another agent, whose messages `proxy` handles; returns its stub."""
+        transport = await self._opened.enter_async_context(opened(agent, self.options))
+        hop = Hop(carrying_messages(transport, self.options), self, "agent")
+        hop.other = self._client
+        self._opened.push_async_callback(hop.close)
+        self._set_route(hop, proxy)
+        self.hops.append(hop)
+        hop.begin(self._protocols[self._version])
+        return self._stubs(self._version, self._client, hop)[1]
 
     def _routed(self, found: Callable[[Message], Route | None], hop: Hop) -> Callable[[Message], Route | None]:
         """The routes `found`, and one for the request that negotiates the version if there are several.

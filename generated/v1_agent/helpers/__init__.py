@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import mcp_capabilities
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -24,15 +26,19 @@ if TYPE_CHECKING:
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
+    "AcpParameters",
+    "HttpParameters",
+    "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
+    "StdioParameters",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",
     "diff",
     "image",
     "link",
-    "mode",
+    "mcp_capabilities", "mcp_parameters", "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -40,14 +46,17 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "TurnAgent": "turn_agent", "Turns": "turns",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
-    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
-    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
-    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+    "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_servers",
+    "McpParameters": "mcp_servers", "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls",
+    "StdioParameters": "mcp_servers", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content", "link": "content",
+    "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates",
 }
 # fmt: on
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .files import FileClient, Files
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
+    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import mcp_capabilities
     from .notification import session_update
     from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
     from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
@@ -40,15 +42,16 @@ if TYPE_CHECKING:
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AgentMessage", "AttributesChange",
+    "AcpParameters", "AgentMessage", "AttributesChange",
     "ClientTerminal", "Compaction", "CompactionChange",
     "FileClient", "Files",
+    "HttpParameters",
     "LoginClient", "LoginError", "LoginRestart",
-    "Message", "MessageChange",
+    "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PermissionChoice", "PermissionClient", "PermissionDecision", "PermissionQuestion",
     "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "StdioParameters",
     "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -56,7 +59,7 @@ __all__ = [
     "diff",
     "image",
     "link",
-    "mode",
+    "mcp_capabilities", "mcp_parameters", "mode",
     "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
@@ -65,20 +68,22 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
-    "Compaction": "session_entries", "CompactionChange": "session_entries", "FileClient": "files", "Files": "files",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionChoice": "permission_client",
-    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
-    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
-    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
-    "RunningToolCall": "tool_calls", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionEntry": "session_state", "SessionState": "session_state", "TerminalClient": "terminals",
-    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "image": "content", "link": "content", "mode": "updates",
+    "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
+    "ClientTerminal": "terminals", "Compaction": "session_entries", "CompactionChange": "session_entries",
+    "FileClient": "files", "Files": "files", "HttpParameters": "mcp_servers", "LoginClient": "login",
+    "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_servers", "McpParameters": "mcp_servers",
+    "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
+    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
+    "StdioParameters": "mcp_servers", "TerminalClient": "terminals", "Terminals": "terminals",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
+    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
     "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
     "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .diffs import diff
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
+    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import mcp_capabilities
     from .notification import session_update
     from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
     from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
@@ -48,14 +50,15 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AgentMessage", "AttributesChange",
+    "AcpParameters", "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
+    "HttpParameters",
     "LoginClient", "LoginError", "LoginRestart",
-    "Message", "MessageChange",
+    "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PermissionChoice", "PermissionClient", "PermissionDecision", "PermissionQuestion",
     "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "StdioParameters",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
@@ -63,6 +66,7 @@ __all__ = [
     "diff",
     "idle", "image",
     "link",
+    "mcp_capabilities", "mcp_parameters",
     "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
@@ -72,25 +76,27 @@ __all__ = [
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "LoginClient": "login", "LoginError": "login", "LoginRestart": "login",
-    "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
-    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "HttpParameters": "mcp_servers",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_servers",
+    "McpParameters": "mcp_servers", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
     "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
     "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "SessionAttribute": "session_state",
     "SessionChange": "session_state", "SessionEntry": "session_state", "SessionState": "session_state",
-    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
-    "ToolCall": "session_state", "ToolCallChange": "session_entries", "TurnAgent": "turn_agent", "Turns": "turns",
-    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
-    "link": "content", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
-    "plan_entry": "plan_entries", "requires_action": "states", "resource": "content", "running": "states",
-    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
-    "tool_content": "content", "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "StdioParameters": "mcp_servers", "Terminal": "session_state", "TerminalChange": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "TurnAgent": "turn_agent", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states",
+    "image": "content", "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
+    "resource": "content", "running": "states", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
     "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on

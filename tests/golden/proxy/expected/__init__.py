@@ -25,6 +25,7 @@ from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
+from .sources import AgentSource
 from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AskRequest, AskRequestChoices, AskRequestText, AskResponse,
@@ -36,7 +37,7 @@ from .types import (
 )
 
 __all__ = [
-    "AGENT_METHODS", "AskRequest", "AskRequestChoices", "AskRequestText", "AskResponse",
+    "AGENT_METHODS", "AgentSource", "AskRequest", "AskRequestChoices", "AskRequestText", "AskResponse",
     "ByteTransport",
     "CLIENT_METHODS", "Call", "CancelNotification", "CancelNotificationId", "CapabilityError", "ChangedNotification",
     "Connection", "ConnectionClosed", "ConnectionOptions",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from .dispatch import Remote
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 from .overriding import Passing
+from .sources import AgentSource, CommandLine
 # fmt: off
 from .types import (
     AskRequest, AskResponse,
@@ -84,6 +85,15 @@ class Proxy(Passing):
     def __init__(self, client: RemoteClient, agent: RemoteAgent) -> None:
         self.client = client
         self.agent = agent
+
+    async def open_agent(self, agent: CommandLine | AgentSource) -> RemoteAgent:
+        """Start another agent by its command, or connect to one; returns its stub. Call its `initialize` first.
+
+        The methods of this class for messages of the agent get those of all agents. It ends with the connection. Raises
+        `OSError`.
+        """
+        found: RemoteAgent = await self.agent_opener(agent)
+        return found
 
     async def file_open(self, params: OpenRequest) -> OpenResponse:
         """Opens something."""

@@ -1,0 +1,63 @@
+"""What leads a proxy to an agent: a command that is started, or a class of its own, such as `network.NetworkAgent`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Protocol, TypeAlias
+
+from .options import ConnectionOptions
+from .process import ProcessTransport, start_process
+from .transport import ByteTransport, Transport
+
+CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
+"""A program and its arguments."""
+
+TERMINATE_SECONDS: Final = 3.0
+"""The time that a process has to end."""
+
+
+class AgentSource(Protocol):
+    """Leads to an agent that is not started by a command, such as one on the network."""
+
+    def open(self, options: ConnectionOptions) -> AbstractAsyncContextManager[Transport | ByteTransport]:
+        """Open a transport to the agent; `options` are for it. The end of the block closes it. Raises `OSError`."""
+        ...
+
+
+AnyAgent: TypeAlias = "CommandLine | AgentSource"
+
+
+def is_source(agent: object) -> bool:
+    """True for what is no command."""
+    return hasattr(agent, "open")
+
+
+def check_command(command: object) -> None:
+    """Raise `TypeError` for a command in one string."""
+    if isinstance(command, (str, bytes)):
+        raise TypeError("a command is a list: the program and its arguments")
+
+
+@asynccontextmanager
+async def opened(agent: AnyAgent, options: ConnectionOptions) -> AsyncGenerator[Transport | ByteTransport, None]:
+    """A transport to an agent. The end of the block closes it, and ends the process. Raises `OSError`."""
+    check_command(agent)
+    source: Any = agent
+    if is_source(agent):
+        async with source.open(options) as transport:
+            yield transport
+        return
+    process = await started(source, "agent", options)
+    try:
+        yield process
+    finally:
+        await process.end_process()
+
+
+async def started(command: CommandLine, what: str, options: ConnectionOptions) -> ProcessTransport:
+    """Start a program; `what` it is stands in messages. Raises `OSError`."""
+    return await start_process(
+        command, env=None, cwd=None, stderr="inherit", terminate_seconds=TERMINATE_SECONDS, options=options, what=what
+    )

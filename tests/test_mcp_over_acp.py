@@ -1,0 +1,586 @@
+"""MCP servers that a client offers through the connection, and an agent that calls them, by the package `mcp`.
+
+The numbers in names are those of no list: each test is a rule of `mcp/message`, as other implementations speak it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from acpgen.roles import Role, RoleChoice
+from tests.runtime_support import V1, V2, run
+from tests.support import Packages, require
+
+if TYPE_CHECKING:
+    from tests.mcp_tools import Tools
+
+VERSION = "2026-07-28"
+REQUIRED = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.fixture(params=[1, 2])
+def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
+    require(find_spec("mcp"), "mcp")
+    base = V1 if request.param == 1 else V2
+    return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
+
+
+def helper(acp: ModuleType, name: str) -> Any:
+    return importlib.import_module(f"{acp.__name__}.helpers.{name}")
+
+
+@dataclass
+class Pair:
+    """An agent that has called `initialize`, and the client that offers servers to it."""
+
+    acp: ModuleType
+    remote: Any
+    provider: Any
+    caller: Any
+    client: Any
+    requests: list[Any]
+    notifications: list[Any]
+    cancellations: list[Any]
+
+    async def raw(
+        self, server_id: str, method: str, params: Any = None, *, number: str = "r1", meta: Any = None
+    ) -> Any:
+        """Send a request as it is on the wire; returns the result of the message around it."""
+        inner = {"params": {**(params or {}), "_meta": meta or REQUIRED}}
+        message = {"serverId": server_id, "requestId": number, "method": method, **inner}
+        return await self.remote.ext_method("mcp/message", message)
+
+    def mcp(self, server_id: str, **options: Any) -> Any:
+        import mcp
+
+        return mcp.Client(self.caller.transport(server_id), mode=VERSION, **options)
+
+
+@asynccontextmanager
+async def pair(acp: ModuleType, *, proxy: Any = None, **limits: Any) -> AsyncGenerator[Pair, None]:
+    """Both sides over memory. What the agent has sent of requests is kept, and what has come of notifications."""
+    before = asyncio.all_tasks()
+    requests, notifications, cancellations = list[Any](), list[Any](), list[Any]()
+    agents = list[Any]()
+
+    class Editor(acp.Client):  # type: ignore[name-defined,misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.servers = helper(acp, "mcp_provider").McpProvider(agent, **limits)
+
+        async def mcp_message(self, params: Any) -> Any:
+            requests.append(params)
+            return await self.servers.handle(params)
+
+        async def connection_closed(self, reason: Any) -> None:
+            await self.servers.close()
+
+    class Helpful(acp.Agent):  # type: ignore[name-defined,misc]
+        def __init__(self, client: Any) -> None:
+            super().__init__(client)
+            self.caller = helper(acp, "mcp_caller").McpCaller(client)
+            agents.append(self)
+
+        async def initialize(self, params: Any) -> Any:
+            return acp.InitializeResponse(**hello(acp))
+
+        async def mcp_message_notification(self, params: Any) -> None:
+            notifications.append(params)
+            await self.caller.handle(params)
+
+    def watch(direction: str, line: bytes) -> None:
+        if direction == "out" and b"cancel_request" in line:
+            cancellations.append(line)
+
+    near, far = acp.memory_transports()
+    passing: Any = None
+    if proxy is not None:
+        package, kind = proxy
+        towards, back = package.memory_transports()
+        passing = asyncio.ensure_future(package.serve_proxy(kind, back, far))
+        far = towards
+    options = acp.ConnectionOptions(on_message=watch)
+    serving = asyncio.ensure_future(acp.serve_agent(Helpful, near, options=options))
+    async with (connection := acp.connect(Editor, far)) as agent:
+        await agent.initialize(acp.InitializeRequest(**greeting(acp)))
+        servers = connection.handler.servers
+        yield Pair(
+            acp,
+            agents[0].client,
+            servers,
+            agents[0].caller,
+            agent,
+            requests,
+            notifications,
+            cancellations,
+        )
+    await serving
+    if passing is not None:
+        await passing
+    assert asyncio.all_tasks() <= before
+
+
+def greeting(acp: ModuleType) -> dict[str, Any]:
+    info = {"info": acp.Implementation(name="e", version="1")} if acp.PROTOCOL_VERSION == 2 else {}
+    return {"protocol_version": acp.PROTOCOL_VERSION, **info}
+
+
+def hello(acp: ModuleType) -> dict[str, Any]:
+    if acp.PROTOCOL_VERSION == 1:
+        able = acp.AgentCapabilities(mcp_capabilities=acp.McpCapabilities(acp=True))
+        return {**greeting(acp), "agent_capabilities": able}
+    capabilities = acp.McpCapabilities(acp=acp.McpAcpCapabilities())
+    session = acp.SessionCapabilities(mcp=capabilities)
+    return {**greeting(acp), "capabilities": acp.AgentCapabilities(session=session)}
+
+
+def play(acp: ModuleType, talk: Callable[[Pair, Tools, str], Coroutine[Any, Any, None]], **limits: Any) -> Tools:
+    """Run a conversation with one server that is offered."""
+    from tests.mcp_tools import Tools
+
+    found = list[Tools]()
+
+    async def main() -> None:
+        tools = Tools()
+        found.append(tools)
+        async with pair(acp, **limits) as both:
+            entry = await both.provider.offer(tools.server())
+            await talk(both, tools, entry.server_id)
+
+    run(main())
+    assert (found[0].entered, found[0].left) == (1, 1)
+    return found[0]
+
+
+# --- By the client of `mcp` ------------------------------------------------------------------------------------------
+
+
+def test_tools_resources_and_prompts(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            assert names == ["add", "count", "wait", "stubborn", "broken"]
+            assert (await client.call_tool("add", {"a": 2, "b": 3})).content[0].text == "5"
+            assert (await client.read_resource("note://one")).contents[0].text == "a note"
+            assert "Ada" in (await client.get_prompt("hello", {"name": "Ada"})).messages[0].content.text
+        assert {each.server_id for each in both.requests} == {server_id}
+        assert len({each.request_id for each in both.requests}) == len(both.requests)
+
+    play(acp, talk)
+
+
+def test_the_entry_names_the_server(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with pair(acp) as both:
+            from tests.mcp_tools import Tools
+
+            one = await both.provider.offer(Tools().server("weather"))
+            two = await both.provider.offer(Tools().server("weather"), name="shown")
+            assert (one.name, two.name, one.type) == ("weather", "shown", "acp")
+            assert one.server_id != two.server_id
+
+    run(main())
+
+
+def test_progress_comes_in_order_and_before_the_result(acp: ModuleType) -> None:
+    seen = list[float]()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        await asyncio.sleep(0)
+        seen.append(progress)
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as client:
+            await client.call_tool("count", {"to": 2000}, progress_callback=report)
+            for _ in range(10_000):
+                if len(seen) == 2000:
+                    break
+                await asyncio.sleep(0)
+            assert seen == [*range(1, 2001)]
+            both.notifications.clear()
+            await client.call_tool("count", {"to": 3})
+            assert both.notifications == []  # nobody has asked for it
+
+    play(acp, talk)
+
+
+def test_a_call_that_is_cancelled_ends_at_the_server(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as client:
+            call = asyncio.ensure_future(client.call_tool("wait", {}))
+            await tools.started.wait()
+            call.cancel()
+            await asyncio.wait({call})
+            assert call.cancelled()
+            assert (await client.call_tool("add", {"a": 1, "b": 1})).content[0].text == "2"
+            assert len(both.cancellations) == 1
+
+    assert play(acp, talk).cancelled == 1
+
+
+def test_a_subscription(acp: ModuleType) -> None:
+    """Its notifications carry the id that the client of `mcp` knows; leaving it cancels the request, once."""
+    from mcp.shared.subscriptions import ToolsListChanged
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as client:
+            async with client.listen(tools_list_changed=True) as events:
+                await tools.bus.publish(ToolsListChanged())
+                async for event in events:
+                    assert isinstance(event, ToolsListChanged)
+                    break
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(both.cancellations) == 1
+        methods = [each.method for each in both.notifications]
+        assert methods == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"]
+
+    play(acp, talk)
+
+
+def test_a_server_that_is_withdrawn(acp: ModuleType) -> None:
+    """What is active is cancelled; then the server is unknown."""
+    import mcp
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as client:
+            call = asyncio.ensure_future(client.call_tool("wait", {}))
+            await tools.started.wait()
+            await both.provider.withdraw(server_id)
+            with pytest.raises(mcp.MCPError) as error:
+                await call
+            assert error.value.error.code == -32800
+            with pytest.raises(mcp.MCPError) as error:
+                await client.list_tools()
+            assert error.value.error.code == -33001
+
+    play(acp, talk)
+
+
+def test_the_end_of_the_connection_ends_calls(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        call = asyncio.ensure_future(both.raw(server_id, "tools/call", {"name": "wait", "arguments": {}}))
+        await tools.started.wait()
+        talks.append(call)
+
+    talks = list[Any]()
+    tools = play(acp, talk)
+    assert tools.cancelled == 1
+    assert isinstance(talks[0].exception(), (acp.ConnectionClosed, acp.RequestError))
+
+
+# --- On the wire -----------------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_wrapped_and_complete(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        answer = await both.raw(server_id, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
+        assert answer.keys() == {"result"}
+        assert answer["result"]["content"] == [{"type": "text", "text": "3"}]
+        assert answer["result"]["resultType"] == "complete"
+        assert "tools" in (await both.raw(server_id, "server/discover", {}))["result"]["capabilities"]
+
+    play(acp, talk)
+
+
+def test_a_tool_that_fails_is_a_result_without_its_text(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        for name, arguments in (("broken", {}), ("add", {"a": "x"}), ("nothing", {})):
+            answer = await both.raw(server_id, "tools/call", {"name": name, "arguments": arguments})
+            assert answer["result"]["isError"] is True
+            assert "secret" not in str(answer)
+
+    play(acp, talk)
+
+
+@pytest.mark.parametrize(
+    ("method", "meta", "code"),
+    [
+        ("nothing/here", REQUIRED, -32601),
+        ("initialize", REQUIRED, -32601),
+        ("ping", REQUIRED, -32601),
+        ("tools/list", {"io.modelcontextprotocol/protocolVersion": VERSION}, -32602),
+        ("tools/list", {**REQUIRED, "io.modelcontextprotocol/protocolVersion": "2099-01-01"}, -32022),
+    ],
+)
+def test_what_the_server_refuses_is_an_inner_error(acp: ModuleType, method: str, meta: Any, code: int) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        answer = await both.raw(server_id, method, {}, meta=meta)
+        assert answer.keys() == {"error"}
+        assert answer["error"]["code"] == code
+
+    play(acp, talk)
+
+
+def test_ids_that_are_active_and_reused(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        waiting = {"name": "wait", "arguments": {}}
+        first = asyncio.ensure_future(both.raw(server_id, "tools/call", waiting))
+        await tools.started.wait()
+        with pytest.raises(acp.InvalidParamsError) as error:
+            await both.raw(server_id, "tools/list", {})
+        assert error.value.data == {"requestId": "r1"}
+        other = type(tools)()
+        entry = await both.provider.offer(other.server())
+        assert "result" in await both.raw(entry.server_id, "tools/list", {})
+        tools.go.set()
+        await first
+        assert "result" in await both.raw(server_id, "tools/list", {})
+        with pytest.raises(acp.InvalidParamsError):
+            await both.raw(server_id, "tools/list", {}, number="i" * 1000)
+
+    play(acp, talk)
+
+
+def test_too_many_requests(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        waiting = {"name": "wait", "arguments": {}}
+        calls = [
+            asyncio.ensure_future(both.raw(server_id, "tools/call", waiting, number=f"{each}")) for each in range(3)
+        ]
+        await tools.started.wait()
+        with pytest.raises(acp.RequestError) as error:
+            await both.raw(server_id, "tools/list", {}, number="one more")
+        assert error.value.code == -33000
+        tools.go.set()
+        assert all("result" in each for each in await asyncio.gather(*calls))
+
+    play(acp, talk, limit=3)
+
+
+def test_an_unknown_server(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        with pytest.raises(acp.RequestError) as error:
+            await both.raw("s" * 10_000, "tools/list", {})
+        assert (error.value.code, len(error.value.data["serverId"])) == (-33001, 256)
+
+    play(acp, talk)
+
+
+def test_cancellation_of_a_tool_that_goes_on(acp: ModuleType) -> None:
+    """A handler that finishes all the same may answer; one that ends is an error."""
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        call = asyncio.ensure_future(both.raw(server_id, "tools/call", {"name": "stubborn", "arguments": {}}))
+        await tools.started.wait()
+        call.cancel()
+        await asyncio.wait({call})
+        assert "result" in await both.raw(server_id, "tools/list", {}, number="next")
+
+    assert play(acp, talk).cancelled == 1
+
+
+def test_nothing_is_sent_after_the_end(acp: ModuleType) -> None:
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        meta = {**REQUIRED, "progressToken": "p"}
+        await both.raw(server_id, "tools/call", {"name": "count", "arguments": {"to": 2}}, meta=meta)
+        assert [each.params["progress"] for each in both.notifications] == [1, 2]
+        await tools.context.report_progress(3, 3)
+        await both.raw(server_id, "tools/list", {})
+        assert len(both.notifications) == 2
+
+    play(acp, talk)
+
+
+def test_a_server_of_the_low_level(acp: ModuleType) -> None:
+    from mcp.server import Server
+    from mcp_types import ListToolsResult, Tool
+
+    async def list_tools(context: Any, params: Any) -> Any:
+        return ListToolsResult(tools=[Tool(name="low", input_schema={"type": "object"})])
+
+    async def main() -> None:
+        async with pair(acp) as both:
+            entry = await both.provider.offer(Server("low", on_list_tools=list_tools))
+            async with both.mcp(entry.server_id) as client:
+                assert [each.name for each in (await client.list_tools()).tools] == ["low"]
+
+    run(main())
+
+
+def test_a_proxy_offers_beside_the_client(packages: Packages) -> None:
+    """Each server is reached at its owner, and notifications of both arrive."""
+    require(find_spec("mcp"), "mcp")
+    from tests.mcp_tools import Tools
+
+    acp = packages(replace(V1, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
+    between = packages(replace(V1, extensions=("mcp-over-acp",)), roles=(Role.PROXY,))
+    proxies = list[Any]()
+
+    class Adding(between.Proxy):  # type: ignore[name-defined,misc]
+        def __init__(self, client: Any, agent: Any) -> None:
+            super().__init__(client, agent)
+            self.servers = helper(between, "mcp_provider").McpProvider(agent)
+            proxies.append(self)
+
+        async def mcp_message(self, params: Any) -> Any:
+            if params.server_id in self.servers:
+                return await self.servers.handle(params)
+            return await self.client.mcp_message(params)
+
+        async def connection_closed(self, reason: Any) -> None:
+            await self.servers.close()
+
+    async def main() -> None:
+        async with pair(acp, proxy=(between, Adding)) as both:
+            seen = list[float]()
+
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                seen.append(progress)
+
+            owners = (both.provider, proxies[0].servers)
+            entries = [await each.offer(Tools().server(f"{at}")) for at, each in enumerate(owners)]
+            for entry in entries:
+                async with both.mcp(entry.server_id) as client:
+                    answer = await client.call_tool("count", {"to": 3}, progress_callback=report)
+                    assert answer.content[0].text == "counted"
+            assert seen == [1, 2, 3, 1, 2, 3]
+            assert {each.server_id for each in both.requests} == {entries[0].server_id}
+
+    run(main())
+
+
+def test_what_is_no_server(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with pair(acp) as both:
+            with pytest.raises(TypeError, match="an MCP server is a `Server`"):
+                await both.provider.offer(object())
+
+    run(main())
+
+
+def test_a_lifespan_that_fails(acp: ModuleType) -> None:
+    """`offer` raises what the server has raised, and nothing is left."""
+    from mcp.server import Server
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[dict[str, Any], None]:
+        raise OSError("no database")
+        yield {}
+
+    async def main() -> None:
+        async with pair(acp) as both:
+            with pytest.raises(OSError, match="no database"):
+                await both.provider.offer(Server("s", lifespan=lifespan))
+
+    run(main())
+
+
+# --- What the agent gets from others ---------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def scripted(acp: ModuleType, answer: Callable[[Any], Any], **options: Any) -> AsyncGenerator[Any, None]:
+    """The caller of an agent whose client answers as the function says: any JSON, or an error that it raises."""
+
+    class Stub:
+        async def mcp_message(self, params: Any) -> Any:
+            found = answer(params)
+            if asyncio.iscoroutine(found):
+                found = await found
+            return found
+
+    yield helper(acp, "mcp_caller").McpCaller(Stub(), **options)
+
+
+def test_errors_of_the_client_and_of_the_server(acp: ModuleType) -> None:
+    """Both are errors of `mcp`, with their codes and data; a null result is a result."""
+    import mcp
+
+    def answer(params: Any) -> Any:
+        match params.method:
+            case "tools/list":
+                raise acp.RequestError("gone", code=-33001, data={"serverId": "s"})
+            case _:
+                return acp.MessageMcpResponseError(error=acp.McpError(code=-7, message="no", data=None))
+
+    async def main() -> None:
+        async with scripted(acp, answer) as caller, mcp.Client(caller.transport("s"), mode=VERSION) as client:
+            with pytest.raises(mcp.MCPError) as error:
+                await client.list_tools()
+            assert (error.value.error.code, error.value.error.data) == (-33001, {"serverId": "s"})
+            with pytest.raises(mcp.MCPError) as error:
+                await client.list_prompts()
+            assert error.value.error.code == -7
+
+    run(main())
+
+
+def test_notifications_that_are_not_read_end_the_call(acp: ModuleType) -> None:
+    """They wait in a queue of a bounded length; the connection is held up for some seconds at most."""
+    import mcp
+
+    gate = asyncio.Event
+
+    async def main() -> None:
+        callers, cancelled = list[Any](), list[bool]()
+        reading = gate()
+
+        async def answer(params: Any) -> Any:
+            try:
+                for number in range(50):
+                    meta = {"progressToken": params.params["_meta"]["progressToken"], "progress": number + 1}
+                    await callers[0].handle(
+                        acp.MessageMcpNotification(
+                            server_id="s", request_id=params.request_id, method="notifications/progress", params=meta
+                        )
+                    )
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                cancelled.append(True)
+                raise
+
+        async def slow(*_: Any) -> None:
+            await reading.wait()
+
+        async with scripted(acp, answer, queue=4) as caller:
+            callers.append(caller)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(helper(acp, "mcp_caller"), "_WAIT_SECONDS", 0.05)
+                streams = caller.transport("s")
+                async with streams as (read, write):
+                    from mcp.shared.message import SessionMessage
+                    from mcp_types import JSONRPCRequest
+
+                    meta = {"_meta": {"progressToken": 1}}
+                    await write.send(
+                        SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=meta))
+                    )
+                    while not cancelled:
+                        await asyncio.sleep(0.01)
+                    got = [(await read.receive()).message for _ in range(5)]
+                    assert [each.params["progress"] for each in got[:4]] == [1, 2, 3, 4]
+                    assert "not read in time" in got[4].error.message
+
+    assert mcp is not None
+    run(main())
+
+
+def test_calls_of_several_sessions_stay_apart(acp: ModuleType) -> None:
+    """Two clients of one server have the same ids; the requests that go out do not."""
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id) as one, both.mcp(server_id) as two:
+            await asyncio.gather(*(each.list_tools() for each in (one, two) for _ in range(5)))
+        assert len({each.request_id for each in both.requests}) == len(both.requests) >= 10
+
+    play(acp, talk)
+
+
+def test_the_helpers_are_no_part_of_the_others(acp: ModuleType) -> None:
+    """`import *` of the helpers works without `mcp`: what needs a library is imported by its module."""
+    assert "McpProvider" not in importlib.import_module(f"{acp.__name__}.helpers").__all__
+    assert "mcp" in sys.modules
