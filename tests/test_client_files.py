@@ -301,6 +301,12 @@ def test_no_hostile_path_leads_out(acp: Any, root: Path) -> None:
     assert not list(root.rglob(".acp-*"))
 
 
+def test_devices_are_no_files_even_if_everything_is_open(acp: Any) -> None:
+    paths = ["/dev/zero", "/dev/null", "/dev/tty", "/dev", "/dev/../dev/zero"]
+    kind = editor(acp, Path("/"), max_bytes=1000)
+    assert set(talk(acp, kind, *map(read, paths), *(write(path, "") for path in paths))) <= {REFUSED, NOT_FOUND}
+
+
 def test_the_error_codes(acp: Any, root: Path) -> None:
     traps(root)
     (root / "file").write_text("")
@@ -406,4 +412,4 @@ def test_folders_that_become_links_meanwhile(acp: Any, root: Path) -> None:
 
 @pytest.mark.full
 def test_folders_that_become_links_very_often(acp: Any, root: Path) -> None:
-    race(acp, root, "new", 20_000)
+    race(acp, root, "new", 3_000)

@@ -384,7 +384,12 @@ def test_commands_of_protocol_2(packages: Packages, tmp_path: Path) -> None:
 
 def test_what_is_remembered_meanwhile_answers_those_who_wait(acp: Any) -> None:
     async def main() -> list[Any]:
-        async with hand_agent(acp, client_of(acp, answers=["allow_always"])) as agent:
+        async def late(question: Any) -> str:
+            while len(agent.client._asking["s"][1]) < 3:
+                await asyncio.sleep(0)
+            return "allow_always"
+
+        async with hand_agent(acp, client_of(acp, answers=[late])) as agent:
             params = question(acp, kind="execute", rawInput={"command": "make"})
             numbers = [await agent.ask("session/request_permission", **params) for _ in range(3)]
             return [chosen(await agent.answer(each)) for each in numbers] + [len(agent.client.asked)]

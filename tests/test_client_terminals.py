@@ -389,8 +389,8 @@ HOSTILE = {
 }
 LINUX = sys.platform == "linux"
 if LINUX:
-    HOSTILE["other process groups"] = "echo ready; timeout 1000 sleep 1000; echo over"
-    HOSTILE["job control"] = "set -m; (sleep 1000) & (sleep 1000) & echo ready; wait"
+    HOSTILE["other process groups"] = "timeout 1000 sh -c 'echo ready; sleep 1000'; echo over"
+    HOSTILE["job control"] = "set -m; (echo ready; sleep 1000) & wait"
 
 
 def processes() -> list[int]:
@@ -473,6 +473,40 @@ def test_a_create_that_is_cancelled_leaves_no_process(acp: Any) -> None:
             assert agent.client.terminals._open == {}
             while marked(mark):
                 await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_a_release_that_is_cancelled_leaves_no_process(acp: Any) -> None:
+    async def main() -> None:
+        async with hand_agent(acp, client_of(acp, terminate_seconds=1000)) as agent:
+            terminal = await create(agent, f"({IGNORES}) & wait")
+            await until(agent, terminal, "ready")
+            session = session_of(agent, terminal)
+            number = await agent.ask("terminal/release", terminalId=terminal)
+            await agent.peer.notify("$/cancel_request", {"requestId": number})
+            assert await agent.answer(number) == -32800
+            while members(session):
+                await asyncio.sleep(0.01)
+            assert agent.client.terminals._open == {}
+
+    run(main())
+
+
+def test_a_create_while_the_terminals_are_closed(acp: Any) -> None:
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        terminals = helpers_of(acp).Terminals()
+        env = [acp.EnvVariable(name="MARK", value=mark)]
+        params = acp.CreateTerminalRequest(session_id="s", command="sleep", args=["1000"], env=env)
+        creating = asyncio.ensure_future(terminals.create(params))
+        await asyncio.sleep(0)
+        await terminals.close()
+        with pytest.raises(acp.InvalidRequestError):
+            await creating
+        while marked(mark):
+            await asyncio.sleep(0.01)
 
     run(main())
 
