@@ -362,6 +362,16 @@ def test_always_is_remembered_narrowly_and_answered_once_each_time(acp: Any, tmp
     assert [each.name for each in tmp_path.iterdir()] == ["permissions.json"]
 
 
+def test_what_is_remembered_holds_beside_a_rule_that_might_deny(acp: Any) -> None:
+    rules = [rule(acp, "deny", path="*/.env"), rule(acp, "allow", tool="Bash")]
+    make = question(acp, kind="execute", name="Bash", rawInput={"command": "make"})
+    other = question(acp, kind="execute", name="Bash", rawInput={"command": "other"})
+    kind = client_of(acp, *rules, answers=["allow_always", "cancel"])
+    assert talk(acp, kind, make, other, make) == ["allow_once", "cancelled", "allow_once"]
+    kind = client_of(acp, *rules, rule(acp, "ask", kind="execute"), answers=["allow_always", "cancel"])
+    assert talk(acp, kind, make, make) == ["allow_once", "cancelled"]
+
+
 def test_commands_of_protocol_2(packages: Packages, tmp_path: Path) -> None:
     acp = packages(V2)
 

@@ -112,7 +112,8 @@ class PermissionRules:
     """A policy: rules, and what the user has said that shall hold from now on.
 
     The strictest rule that applies wins, in any order: deny, then ask, then allow. Without one, the user is asked; so
-    it is where a rule that denies or asks might apply, because the question does not say enough.
+    it is where a rule that denies or asks might apply, because the question does not say enough, unless the user has
+    allowed the same input before.
 
     With `path`, what is remembered is kept in this file, which only the user can read. Raises `ValueError` if it holds
     something else than rules, and `OSError` if it cannot be read.
@@ -130,12 +131,14 @@ class PermissionRules:
 
     def decide(self, subject: PermissionSubject) -> PermissionDecision:
         """The decision about a question."""
-        found = [(rule.decision, rule.applies_to(subject)) for rule in (*self._rules, *self._remembered)]
-        if ("deny", True) in found:
-            return "deny"
-        if any(decision != "allow" and applies is not False for decision, applies in found):
-            return "ask"
-        return "allow" if ("allow", True) in found else "ask"
+        found = [(rule, rule.applies_to(subject)) for rule in (*self._rules, *self._remembered)]
+        decisions = {rule.decision for rule, applies in found if applies}
+        for strict in ("deny", "ask"):
+            if strict in decisions:
+                return strict
+        might_deny = any(rule.decision != "allow" and applies is None for rule, applies in found)
+        was_asked = any(rule.input is not None and applies for rule, applies in found)  # about the very same
+        return "allow" if "allow" in decisions and (was_asked or not might_deny) else "ask"
 
     def remember(self, *rules: PermissionRule) -> None:
         """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process."""
