@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import stat
@@ -284,7 +285,9 @@ def snapshot(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_no_hostile_path_leads_out(acp: Any, root: Path) -> None:
+@pytest.mark.parametrize("has_folders", [True, False], ids=["folder by folder", "by path, as on Windows"])
+def test_no_hostile_path_leads_out(acp: Any, root: Path, monkeypatch: pytest.MonkeyPatch, *, has_folders: bool) -> None:
+    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.helpers.files"), "_HAS_FOLDERS", has_folders)
     paths = hostile_paths(root)
     assert len(set(paths)) > 200
     outside = root.parent / "outside"

@@ -32,6 +32,7 @@ _AT_OPENING: Final[int] = (
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
 )
+_FOLDER: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _AT_OPENING
 _HAS_FOLDERS: Final = sys.platform != "win32"  # files can be opened relative to an open folder
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.ENXIO}
@@ -132,7 +133,7 @@ class Files:
             self._root_of(os.path.realpath(resolved))
             yield None, resolved
             return
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | _AT_OPENING)
+        folder = os.open(root, _FOLDER)
         try:
             for parent in parents:
                 inner = _open_folder(folder, parent, make=make)
@@ -144,15 +145,14 @@ class Files:
 
 
 def _open_folder(folder: int, name: str, *, make: bool) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | _AT_OPENING
     try:
-        return os.open(name, flags, dir_fd=folder)
+        return os.open(name, _FOLDER, dir_fd=folder)
     except FileNotFoundError:
         if not make:
             raise
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
-    return os.open(name, flags, dir_fd=folder)
+    return os.open(name, _FOLDER, dir_fd=folder)
 
 
 def _check_regular(found: os.stat_result) -> None:
