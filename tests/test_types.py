@@ -510,6 +510,27 @@ async def work_two(client: v2.RemoteClient, prompt: v2.PromptRequest) -> None:
 class Editor(v1.Client):
     async def session_request_permission(self, params: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
         return one.select_permission(params, "reject_once", "reject_always")
+
+
+class Parts(one.FileClient, one.TerminalClient, one.PermissionClient, one.LoginClient):
+    def __init__(self, agent: v1.RemoteAgent) -> None:
+        super().__init__(agent)
+        self.files = one.Files("/a", max_bytes=1000)
+        self.terminals = one.Terminals(on_output=lambda terminal, text: print(terminal.id, text))
+        self.permissions = one.PermissionRules(one.PermissionRule("deny", path="/etc"), path="rules.json")
+
+    async def ask_permission(self, question: one.PermissionQuestion) -> one.PermissionChoice:
+        return "allow" if question.can("allow") else "deny"
+
+
+class Others(two.PermissionClient, two.LoginClient):
+    async def ask_permission(self, question: two.PermissionQuestion) -> v2.PermissionOption:
+        return question.request.options[0]
+
+
+async def start(parts: Parts) -> str:
+    request = v1.NewSessionRequest(cwd="/", mcp_servers=[])
+    return (await parts.with_login(lambda: parts.agent.session_new(request))).session_id
 """
 
 WRONG_HELPERS = """
@@ -521,6 +542,7 @@ one.plan_entry("Fix", status="done")  # wrong: no such status
 one.permission_options("allow")  # wrong: no such kind
 two.agent_message("s", "hi")  # wrong: protocol 2 needs the id of the message
 two.idle("s", "finished")  # wrong: no such reason
+one.PermissionRule("yes")  # wrong: no such decision
 
 
 async def work(client: v1.RemoteClient, other: v2.RemoteClient) -> None:
@@ -585,7 +607,7 @@ def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> Non
     assert f", {SIGNATURES[name]}" in shown
 
 
-@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6), ("wrong_helpers.py", 10)])
+@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6), ("wrong_helpers.py", 11)])
 def test_wrong_use_is_refused(name: str, count: int, complaints: Mapping[tuple[str, int], str]) -> None:
     wrong = {number for number, line in enumerate(USERS[name].splitlines(), 1) if "# wrong: " in line}
     assert len(wrong) == count

@@ -1,0 +1,149 @@
+"""A client that answers permission requests: by rules, or by asking the user."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from ..client import Client, RemoteAgent
+from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
+from .permission_rules import PermissionDecision, PermissionRules, rule_for
+from .permission_subjects import subject_of, title_of, tool_call_id_of
+from .permissions import permission_cancelled, select_permission_option
+from .tool_subjects import PermissionSubject
+
+__all__ = ["PermissionChoice", "PermissionClient", "PermissionQuestion"]
+
+PermissionChoice: TypeAlias = Literal["allow", "allow_always", "deny", "deny_always", "cancel"]
+"""What the user says. With "always", the client answers further questions like this, each with "once"."""
+
+logger: Final = logging.getLogger("acp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionQuestion:
+    """A question for the user. `title` is text of the model: show it, but decide by `subject`."""
+
+    title: str
+    subject: PermissionSubject
+    request: RequestPermissionRequest
+
+    def can(self, decision: PermissionDecision) -> bool:
+        """Whether the agent offers an option for it: else "allow" ends as "deny", and "deny" cancels the turn."""
+        return bool(_option_for(self.request.options, decision))
+
+
+class PermissionClient(Client):
+    """A client that answers permission requests by `permissions`, and otherwise by `ask_permission`.
+
+        class Chat(PermissionClient):
+            def __init__(self, agent: RemoteAgent) -> None:
+                super().__init__(agent)
+                self.permissions = PermissionRules(PermissionRule("deny", path="/etc"), path="permissions.json")
+
+            async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice:
+                return "allow" if await yes_or_no(question.title) else "deny"
+
+    A session has one question for the user at a time. Cancelling the request cancels `ask_permission`, which closes its
+    dialog then; the answer is `cancelled`.
+    """
+
+    def __init__(self, agent: RemoteAgent) -> None:
+        super().__init__(agent)
+        self.permissions = PermissionRules()
+        self._asking: dict[str, tuple[asyncio.Lock, list[asyncio.Task[Any] | None]]] = {}  # by session
+
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption | None:
+        """Ask the user. An option has to be one of the request; None leaves the answer to the next class."""
+        return None
+
+    def known_tool_call(self, session_id: str, tool_call_id: str) -> object | None:
+        """The tool call that a question is about, as it was reported: the question may say only what is new.
+
+        With a `SessionState`, look it up in `tool_calls`.
+        """
+        return None
+
+    async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
+        """Answer a question."""
+        try:
+            if (answer := self._by_rules(params)) is not None:
+                return answer
+            async with self._turn_of(params.session_id):
+                if (answer := self._by_rules(params)) is not None:  # remembered meanwhile
+                    return answer
+                choice = await self.ask_permission(self._question(params))
+        except asyncio.CancelledError:
+            return permission_cancelled()
+        if choice is None:
+            return await super().session_request_permission(params)
+        return self._by_choice(params, choice)
+
+    def cancel_questions(self, session_id: str) -> None:
+        """Answer all open questions of a session with `cancelled`: call it right after sending `session/cancel`."""
+        _, tasks = self._asking.get(session_id, (None, ()))
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+
+    def _question(self, params: RequestPermissionRequest) -> PermissionQuestion:
+        tool_call_id = tool_call_id_of(params)
+        known = None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
+        return PermissionQuestion(title=title_of(params), subject=subject_of(params, known), request=params)
+
+    def _by_rules(self, params: RequestPermissionRequest) -> RequestPermissionResponse | None:
+        decision = self.permissions.decide(self._question(params).subject)
+        if decision == "ask" or (decision == "allow" and not _option_for(params.options, "allow")):
+            return None  # a rule allows once, and the agent may offer only more than that
+        return _answer(params, decision)
+
+    def _by_choice(
+        self, params: RequestPermissionRequest, choice: PermissionChoice | PermissionOption
+    ) -> RequestPermissionResponse:
+        if isinstance(choice, PermissionOption):
+            if choice not in params.options:
+                raise ValueError(f"the agent has not offered the option {choice.option_id!r:.200}")
+            return select_permission_option(choice.option_id)
+        if choice == "cancel":
+            return permission_cancelled()
+        decision: PermissionDecision = "allow" if choice in {"allow", "allow_always"} else "deny"
+        if choice in {"allow_always", "deny_always"}:
+            rule = rule_for(self._question(params).subject, decision)
+            if rule is not None:
+                self.permissions.remember(rule)
+        return _answer(params, decision)
+
+    @asynccontextmanager
+    async def _turn_of(self, session_id: str) -> AsyncGenerator[None, None]:
+        lock, tasks = self._asking.setdefault(session_id, (asyncio.Lock(), []))
+        task = asyncio.current_task()
+        tasks.append(task)
+        try:
+            async with lock:
+                yield
+        finally:
+            tasks.remove(task)
+            if not tasks:
+                del self._asking[session_id]
+
+
+def _answer(params: RequestPermissionRequest, decision: PermissionDecision) -> RequestPermissionResponse:
+    option = _option_for(params.options, decision)
+    if option is None and decision == "allow":
+        logger.warning("an operation is refused: the agent does not offer to allow it once")
+        option = _option_for(params.options, "deny")
+    return permission_cancelled() if option is None else select_permission_option(option.option_id)
+
+
+def _option_for(options: list[PermissionOption], decision: PermissionDecision) -> PermissionOption | None:
+    """The option that is no more than the decision. An id that stands for two kinds could mean the other one."""
+    kinds = ("allow_once",) if decision == "allow" else ("reject_once", "reject_always")
+    for kind in kinds:
+        for option in options:
+            if option.kind == kind and all(each.kind == kind for each in options if each.option_id == option.option_id):
+                return option
+    return None

@@ -1,0 +1,23 @@
+"""What a permission request is about, as the agent says."""
+
+from __future__ import annotations
+
+from ..types import RequestPermissionRequest
+from .tool_subjects import PermissionSubject, subject_of_tool
+
+__all__: list[str] = []
+
+
+def title_of(params: RequestPermissionRequest) -> str:
+    """The title to show: text of the model."""
+    return params.tool_call.title or "Permission"
+
+
+def subject_of(params: RequestPermissionRequest, known: object = None) -> PermissionSubject:
+    """What the request is about. What it leaves out is that of the tool call which is `known`."""
+    return subject_of_tool(params.tool_call, known)
+
+
+def tool_call_id_of(params: RequestPermissionRequest) -> str | None:
+    """The id of the tool call that the request belongs to."""
+    return params.tool_call.tool_call_id

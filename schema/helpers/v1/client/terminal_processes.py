@@ -1,0 +1,184 @@
+"""The processes of terminals: their output, their exit, and the end of all processes that they have started."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, cast
+
+from ..types import TerminalExitStatus
+
+__all__: list[str] = []
+
+_DRAIN_SECONDS: Final = 0.1  # what was written before the exit may arrive after it
+_KILL_SECONDS: Final = 5.0
+_KILL_ROUNDS: Final = 10
+
+
+class TerminalProcess(asyncio.SubprocessProtocol):
+    """A process in a session of its own, and those that it starts. `on_output` gets its decoded output.
+
+    asyncio's own `Process.wait` waits for other processes that hold the pipe; `process_exited` does not.
+    """
+
+    def __init__(self, on_output: Callable[[str], object]) -> None:
+        loop = asyncio.get_running_loop()
+        self.exited: Final[asyncio.Future[TerminalExitStatus]] = loop.create_future()
+        """Done when the process has ended, and what it wrote before has arrived."""
+        self._closed: asyncio.Future[None] = loop.create_future()
+        self._on_output = on_output
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._is_reaped = self._is_drained = False
+
+    # --- Called by asyncio -------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called when the process runs."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Called with output."""
+        self._add(self._decode(data))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Called when no process has the pipe any more."""
+        self._add(self._decode(b"", final=True))
+        self._is_drained = True
+        if self._is_reaped:
+            self._end()
+
+    def process_exited(self) -> None:
+        """Called when the process has ended."""
+        self._is_reaped = True
+        if self._is_drained:
+            self._end()
+        else:
+            asyncio.get_running_loop().call_later(_DRAIN_SECONDS, self._end)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called when the process has ended, and the pipe is closed."""
+        self._end()
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def _add(self, text: str) -> None:
+        if text:
+            self._on_output(text)
+
+    def _end(self) -> None:
+        if self._transport is None or self.exited.done():
+            return
+        code = self._transport.get_returncode()
+        if code is not None and code < 0:
+            self.exited.set_result(TerminalExitStatus(exit_code=None, signal=_signal_name(-code)))
+        else:
+            self.exited.set_result(TerminalExitStatus(exit_code=None if code is None else code & 0xFFFFFFFF))
+
+    # --- From start to end -------------------------------------------------------------------------------------------
+
+    async def start(self, command: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> None:
+        """Start the command. Raises `OSError`, and `ValueError` for texts that are not valid on this system."""
+        starting = asyncio.ensure_future(
+            asyncio.get_running_loop().subprocess_exec(
+                lambda: self,
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
+        )
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(OSError, ValueError):
+                await starting  # it takes a moment; cancelled midway, asyncio would end only the process itself
+                self.kill()
+                await self.close()
+            raise
+
+    async def end(self, seconds: float) -> None:
+        """End the process and all that it has started: first by SIGTERM, after `seconds` by SIGKILL."""
+        if not self._is_reaped:
+            if sys.platform == "win32":
+                await self._end_tree()
+            else:
+                self._signal(signal.SIGTERM)
+            await asyncio.wait([self.exited], timeout=seconds)
+        self.kill()
+        await asyncio.wait([self.exited], timeout=_KILL_SECONDS)
+
+    def kill(self) -> None:
+        """Kill the process and all that it has started; on Windows, only the process."""
+        if sys.platform != "win32":
+            for _ in range(_KILL_ROUNDS):  # processes of another group may fork meanwhile
+                if self._signal(signal.SIGKILL) <= 1:
+                    break
+        elif self._transport is not None and not self._is_reaped:
+            self._transport.kill()
+
+    async def close(self) -> None:
+        """Close the pipe, which a process that got away may hold."""
+        if self._transport is not None:
+            self._transport.close()
+            await asyncio.wait([self._closed], timeout=_KILL_SECONDS)
+
+    def _signal(self, number: int) -> int:
+        """Signal all process groups of the session; returns their number."""
+        if sys.platform == "win32" or self._transport is None:
+            return 0
+        session = self._transport.get_pid()
+        if self._is_reaped and _is_process(session):
+            return 0  # the number was given again, so no process of the session is left
+        groups = {session, *_groups_of(session)}
+        for group in groups:
+            with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if only zombies are left
+                os.killpg(group, number)
+        return len(groups)
+
+    async def _end_tree(self) -> None:
+        assert self._transport is not None
+        with suppress(OSError):
+            ending = await asyncio.create_subprocess_exec(
+                *("taskkill", "/T", "/F", "/PID", str(self._transport.get_pid())),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            await ending.wait()
+
+
+def _groups_of(session: int) -> set[int]:
+    """The process groups of a session: `timeout` and shells with job control make more than one. Only on Linux."""
+    groups = set[int]()
+    if sys.platform == "linux":
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(ProcessLookupError, PermissionError):
+                if os.getsid(int(name)) == session:
+                    groups.add(os.getpgid(int(name)))
+    return groups
+
+
+def _is_process(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

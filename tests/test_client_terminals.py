@@ -1,0 +1,601 @@
+"""Terminals that agents open through a client: output, exit, and that nothing is left of any command."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import random
+import signal
+import sys
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client_support import HandAgent, hand_agent, helpers_of
+from tests.runtime_support import V1, run
+from tests.support import Packages
+
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="the commands and signals are those of POSIX"),
+]
+
+NOT_FOUND, REFUSED, INVALID = -32002, -32602, -32600
+IGNORES = "trap '' TERM HUP INT; echo ready; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(name="acp")
+def package(packages: Packages) -> Any:
+    """A package of protocol 1."""
+    return packages(V1)
+
+
+def client_of(acp: Any, **options: Any) -> type[Any]:
+    """A client with terminals."""
+    helpers = helpers_of(acp)
+
+    class Shell(helpers.TerminalClient):  # type: ignore[name-defined, misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.terminals = helpers.Terminals(**{"terminate_seconds": 0.05, **options})
+
+    return Shell
+
+
+async def create(agent: HandAgent, script: str, *args: str, **params: Any) -> str:
+    """Start a script of the shell; returns the id of the terminal."""
+    answer = await agent.call("terminal/create", command="sh", args=["-c", script, "sh", *args], **params)
+    assert isinstance(answer, dict), answer
+    return str(answer["terminalId"])
+
+
+async def until(agent: HandAgent, terminal: str, text: str) -> Any:
+    """Wait until the output has `text`; returns the answer."""
+    while text not in (answer := await agent.call("terminal/output", terminalId=terminal))["output"]:
+        await asyncio.sleep(0.01)
+    return answer
+
+
+def alive(*pids: int) -> list[int]:
+    """Those processes that run: zombies, whose parent may be this container's first process, do not."""
+    found = []
+    for pid in pids:
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/stat").exists():
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                found += [] if state in "ZX" else [pid]
+            else:
+                os.kill(pid, 0)
+                found.append(pid)
+    return found
+
+
+async def ended(*pids: int) -> None:
+    """Wait until the processes have ended: a signal takes a moment."""
+    while alive(*pids):
+        await asyncio.sleep(0.01)
+
+
+# --- Output and exit -------------------------------------------------------------------------------------------------
+
+
+def test_a_command_from_start_to_release(acp: Any, tmp_path: Path) -> None:
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            script = 'pwd; echo "$A $1" >&2; read x || echo no input; exit 3'
+            terminal = await create(agent, script, "an argument", cwd=str(tmp_path), env=[{"name": "A", "value": "ä"}])
+            status = await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            output = await agent.call("terminal/output", terminalId=terminal)
+            kill = await agent.call("terminal/kill", terminalId=terminal)
+            release = await agent.call("terminal/release", terminalId=terminal)
+            gone = [
+                await agent.call(f"terminal/{each}", terminalId=terminal)
+                for each in ("output", "wait_for_exit", "kill", "release")
+            ]
+            return [status, output, kill, release, gone]
+
+    status, output, kill, release, gone = run(main())
+    assert status == {"exitCode": 3}
+    assert output["output"] == f"{tmp_path}\nä an argument\nno input\n"
+    assert (output["truncated"], output["exitStatus"]["exitCode"]) == (False, 3)
+    assert (kill, release, gone) == ({}, {}, 4 * [NOT_FOUND])
+
+
+def test_output_does_not_wait_and_has_no_status_while_the_command_runs(acp: Any) -> None:
+    async def main() -> tuple[Any, Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "echo begun; sleep 1000")
+            running = await until(agent, terminal, "begun")
+            await agent.call("terminal/kill", terminalId=terminal)
+            return running, await agent.call("terminal/output", terminalId=terminal)
+
+    running, killed = run(main())
+    assert not running.get("exitStatus")
+    assert killed == {
+        "output": "begun\n",
+        "truncated": False,
+        "exitStatus": {"exitCode": None, "signal": "SIGTERM"},
+    }
+
+
+@pytest.mark.parametrize("script", ["kill -9 $$", "kill -40 $$"])
+def test_the_name_of_a_signal(acp: Any, script: str) -> None:
+    async def main() -> Any:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            return await agent.call("terminal/wait_for_exit", terminalId=await create(agent, script))
+
+    status = run(main())
+    assert status["exitCode"] is None
+    assert status["signal"].startswith("SIG")
+
+
+def test_several_wait_and_a_release_ends_the_wait(acp: Any) -> None:
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "sleep 1000")
+            waiting = [await agent.ask("terminal/wait_for_exit", terminalId=terminal) for _ in range(3)]
+            await agent.peer.notify("$/cancel_request", {"requestId": waiting[0]})
+            cancelled = await agent.answer(waiting[0])
+            await agent.call("terminal/release", terminalId=terminal)
+            return [cancelled, *[await agent.answer(each) for each in waiting[1:]]]
+
+    ended = {"exitCode": None, "signal": "SIGTERM"}
+    assert run(main()) == [-32800, ended, ended]
+
+
+def test_a_background_process_that_holds_the_pipe_delays_nothing(acp: Any) -> None:
+    """asyncio's `Process.wait` waits for it in some versions of Python."""
+
+    async def main() -> tuple[Any, Any, int]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "sleep 1000 & echo $!; exit 7")
+            status = await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            output = await agent.call("terminal/output", terminalId=terminal)
+            pid = int(output["output"])
+            was_alive = alive(pid)
+            await agent.call("terminal/release", terminalId=terminal)
+            await ended(pid)
+            return status, was_alive, pid
+
+    status, was_alive, pid = run(main())
+    assert status == {"exitCode": 7}
+    assert was_alive == [pid]
+
+
+def test_what_was_written_before_the_exit_has_arrived(acp: Any) -> None:
+    async def main() -> list[str]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            found = []
+            for _ in range(15):
+                terminal = await create(agent, "printf '%01000d' 0")
+                await agent.call("terminal/wait_for_exit", terminalId=terminal)
+                found.append((await agent.call("terminal/output", terminalId=terminal))["output"])
+                await agent.call("terminal/release", terminalId=terminal)
+            return found
+
+    assert {len(each) for each in run(main())} == {1000}
+
+
+@pytest.mark.parametrize(
+    ("limit", "output", "truncated"),
+    [
+        (100, "a" + "é€😀" * 2, False),
+        (19, "a" + "é€😀" * 2, False),
+        (18, "é€😀" * 2, True),
+        (17, "€😀é€😀", True),
+        (15, "😀é€😀", True),
+        (7, "€😀", True),
+        (3, "", True),
+        (0, "", True),
+    ],
+)
+def test_the_oldest_output_goes_at_whole_characters(acp: Any, limit: int, output: str, truncated: bool) -> None:
+    async def main() -> Any:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "printf %s aé€😀é€😀", outputByteLimit=limit)
+            await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            return await agent.call("terminal/output", terminalId=terminal)
+
+    answer = run(main())
+    assert (answer["output"], answer["truncated"]) == (output, truncated)
+
+
+def test_characters_that_arrive_in_parts_and_bytes_that_are_none(acp: Any) -> None:
+    async def main() -> Any:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            script = r"printf '\303'; sleep 0.2; printf '\251|\377\376|\303'"
+            terminal = await create(agent, script, outputByteLimit=12)
+            await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            return await agent.call("terminal/output", terminalId=terminal)
+
+    answer = run(main())
+    assert answer["output"] == "|\ufffd\ufffd|\ufffd"
+    assert len(answer["output"].encode()) <= 12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_output_that_is_kept_equals_a_model(acp: Any, seed: int) -> None:
+    generator = random.Random(seed)
+    module = importlib.import_module(f"{acp.__name__}.helpers.terminals")
+    params = acp.CreateTerminalRequest(session_id="s", command="c")
+    for _ in range(200):
+        limit, whole = generator.randrange(40), ""
+        shown = module.ClientTerminal("t", params, limit)
+        for _ in range(generator.randrange(30)):
+            text = "".join(generator.choices("aé€😀\n", k=generator.randrange(12)))
+            shown.add(text)
+            whole += text
+            data = whole.encode()
+            expected = data[max(0, len(data) - limit) :].decode(errors="ignore")
+            assert shown.output == expected
+            assert shown.truncated == (len(data) > limit)
+
+
+# --- What is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"command": "echo hello"},
+        {"command": "/nowhere/at/all"},
+        {"command": "/etc/passwd"},
+        {"command": "a\0b"},
+        {"command": ""},
+        {"command": "echo", "args": ["\0"]},
+        {"command": "echo", "args": ["\ud800"]},
+        {"command": "echo", "args": ["x" * 3_000_000]},
+        {"command": "echo", "cwd": "relative"},
+        {"command": "echo", "cwd": "/nowhere"},
+        {"command": "echo", "cwd": "/etc/passwd"},
+        {"command": "echo", "cwd": "/\0"},
+        *(
+            {"command": "echo", "env": [{"name": name, "value": "x"}]}
+            for name in ("LD_PRELOAD", "ld_preload", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PS4")
+        ),
+        *({"command": "echo", "env": [{"name": name, "value": "x"}]} for name in ("", "A=B", "A\0", "BASH_FUNC_ls%%")),
+        {"command": "echo", "env": [{"name": "A", "value": "\0"}]},
+    ],
+    ids=lambda params: repr(params)[:60],
+)
+def test_a_command_that_cannot_be_started(acp: Any, params: Any) -> None:
+    async def main() -> tuple[Any, Any]:
+        async with hand_agent(acp, client_of(acp, max_terminals=1)) as agent:
+            answer = await agent.call("terminal/create", **params)
+            return answer, await agent.call("terminal/create", command="true")
+
+    refused, after = run(main())
+    assert refused == REFUSED
+    assert "terminalId" in after
+
+
+def test_secrets_of_the_client_are_withheld(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "hunter2")
+    monkeypatch.setenv("acme_token", "hunter2")
+    monkeypatch.setenv("ACME_NAME", "harmless")
+
+    async def main(**options: Any) -> str:
+        async with hand_agent(acp, client_of(acp, **options)) as agent:
+            terminal = await create(agent, "env", env=[{"name": "MY_TOKEN", "value": "of the agent"}])
+            await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            return str((await agent.call("terminal/output", terminalId=terminal))["output"])
+
+    usual = run(main())
+    assert "hunter2" not in usual
+    assert "ACME_NAME=harmless" in usual
+    assert "MY_TOKEN=of the agent" in usual
+    assert "ACME_API_KEY=hunter2" in run(main(env=dict(os.environ)))
+    assert "ACME_NAME" not in run(main(env={"PATH": os.environ["PATH"]}))
+
+
+def test_ids_belong_to_a_session(acp: Any) -> None:
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "sleep 1000")
+            methods = ["output", "wait_for_exit", "kill", "release"]
+            others = [
+                await agent.call(f"terminal/{method}", sessionId="other", terminalId=terminal) for method in methods
+            ]
+            running = await agent.call("terminal/output", terminalId=terminal)
+            await agent.client.terminals.release_session("other")
+            same = await agent.call("terminal/output", terminalId=terminal)
+            await agent.client.terminals.release_session("s")
+            return [others, running, same, await agent.call("terminal/output", terminalId=terminal)]
+
+    others, running, same, released = run(main())
+    assert others == 4 * [NOT_FOUND]
+    assert running == same
+    assert not running.get("exitStatus")
+    assert released == NOT_FOUND
+
+
+def test_the_number_of_terminals_is_bounded(acp: Any) -> None:
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp, max_terminals=5, terminate_seconds=5)) as agent:
+            numbers = [await agent.ask("terminal/create", command="sh", args=["-c", IGNORES]) for _ in range(9)]
+            answers = [await agent.answer(each) for each in numbers]
+            open_ones = [each["terminalId"] for each in answers if isinstance(each, dict)]
+            await until(agent, open_ones[0], "ready")
+            release = await agent.ask("terminal/release", terminalId=open_ones[0])
+            while_ending = await agent.call("terminal/create", command="true")
+            await agent.peer.notify("$/cancel_request", {"requestId": release})  # kills it at once
+            await agent.answer(release)
+            after = await agent.call("terminal/create", command="true")
+            agent.client.terminals._terminate_seconds = 0
+            return [len(open_ones), answers.count(INVALID), while_ending, after]
+
+    opened, refused, while_ending, after = run(main())
+    assert (opened, refused, while_ending) == (5, 4, INVALID)
+    assert "terminalId" in after
+
+
+def test_a_terminal_is_shown_after_its_release(acp: Any) -> None:
+    async def main() -> list[Any]:
+        seen: list[str] = []
+        kind = client_of(acp, max_terminals=2, on_output=lambda terminal, text: seen.append(text))
+        async with hand_agent(acp, kind) as agent:
+            terminals = []
+            for number in range(4):
+                terminals.append(await create(agent, f"echo {number}"))
+                await agent.call("terminal/wait_for_exit", terminalId=terminals[-1])
+                await agent.call("terminal/release", terminalId=terminals[-1])
+            found = [agent.client.terminals.find(each) for each in terminals]
+            return [[each and (each.output, each.exit_status.exit_code, each.is_released) for each in found], seen]
+
+    found, seen = run(main())
+    assert found == [None, None, ("2\n", 0, True), ("3\n", 0, True)]
+    assert seen == ["0\n", "1\n", "2\n", "3\n"]
+
+
+def test_all_five_methods_are_advertised_at_once(acp: Any) -> None:
+    message = acp.advertise(client_of(acp), acp.InitializeRequest(protocol_version=1))
+    assert message.client_capabilities.terminal is True
+
+
+def test_the_folder_of_a_session(acp: Any, tmp_path: Path) -> None:
+    class Shell(client_of(acp)):  # type: ignore[misc]
+        def terminal_folder(self, session_id: str) -> str | None:
+            return str(tmp_path) if session_id == "s" else None
+
+    async def main() -> list[str]:
+        async with hand_agent(acp, Shell) as agent:
+            found = []
+            for session in ("s", "other"):
+                answer = await agent.call("terminal/create", sessionId=session, command="pwd")
+                params = {"sessionId": session, "terminalId": answer["terminalId"]}
+                await agent.call("terminal/wait_for_exit", **params)
+                found.append((await agent.call("terminal/output", **params))["output"].strip())
+            return found
+
+    assert run(main()) == [str(tmp_path), str(Path.cwd())]
+
+
+# --- Hostile commands ------------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "ignores signals": IGNORES,
+    "children that ignore signals": f"({IGNORES}) & ({IGNORES}) & echo ready; wait",
+    "has ended, its children have not": f"({IGNORES}) & ({IGNORES}) & exit 0",
+    "daemons without the pipe": f"({IGNORES}) >/dev/null 2>&1 & echo ready; exit 0",
+    "is stopped": "echo ready; kill -STOP $$",
+    "floods": "yes ready",
+    "a tree": "f() { [ $1 -gt 0 ] && { f $(($1-1)) & f $(($1-1)) & }; sleep 1000; }; echo ready; f 4",
+    "keeps forking": "echo ready; while :; do sleep 1000 & sleep 0.01; done",
+    "closes its output": "echo ready; exec >&- 2>&-; sleep 1000",
+}
+LINUX = sys.platform == "linux"
+if LINUX:
+    HOSTILE["other process groups"] = "timeout 1000 sh -c 'echo ready; sleep 1000'; echo over"
+    HOSTILE["job control"] = "set -m; (echo ready; sleep 1000) & wait"
+
+
+def processes() -> list[int]:
+    """All processes, on Linux."""
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()] if LINUX else []
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for pid in processes():
+        with suppress(OSError):
+            if os.getsid(pid) == session:
+                found.append(pid)
+    return alive(*found)
+
+
+def session_of(agent: HandAgent, terminal: str) -> int:
+    _, process = agent.client.terminals._open[terminal]
+    return int(process._transport.get_pid())
+
+
+@pytest.mark.parametrize(
+    "how", ["release", "connection", *(pytest.param(each, marks=pytest.mark.full) for each in ("kill", "session"))]
+)
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
+    async def main() -> list[int]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, script, outputByteLimit=1000)
+            session = session_of(agent, terminal)
+            if "ready" in script:
+                while not agent.client.terminals.find(terminal).output:
+                    await asyncio.sleep(0.01)
+            started = members(session)
+            if how == "session":
+                await agent.client.terminals.release_session("s")
+            elif how != "connection":
+                await agent.call(f"terminal/{how}", terminalId=terminal)
+        while members(session):
+            await asyncio.sleep(0.01)
+        return started
+
+    run(main())
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have a variable with this value in their environment."""
+    found = []
+    for pid in processes():
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return alive(*found)
+
+
+async def start_marked(agent: HandAgent, mark: str, turns: int) -> list[int]:
+    """Ask for three commands, and let the event loop turn; returns the ids of the requests."""
+    env = [{"name": "MARK", "value": mark}]
+    args = ["-c", f"({IGNORES}) & wait"]
+    numbers = [await agent.ask("terminal/create", command="sh", args=args, env=env) for _ in range(3)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return numbers
+
+
+def test_a_create_that_is_cancelled_leaves_no_process(acp: Any) -> None:
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            for turns in range(12):
+                numbers = await start_marked(agent, mark, turns)
+                for number in numbers:
+                    await agent.peer.notify("$/cancel_request", {"requestId": number})
+                for number in numbers:
+                    answer = await agent.answer(number)
+                    if isinstance(answer, dict):
+                        await agent.call("terminal/release", **answer)
+            assert agent.client.terminals._open == {}
+            while marked(mark):
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_a_release_that_is_cancelled_leaves_no_process(acp: Any) -> None:
+    async def main() -> None:
+        async with hand_agent(acp, client_of(acp, terminate_seconds=1000)) as agent:
+            terminal = await create(agent, f"({IGNORES}) & wait")
+            await until(agent, terminal, "ready")
+            session = session_of(agent, terminal)
+            number = await agent.ask("terminal/release", terminalId=terminal)
+            await agent.peer.notify("$/cancel_request", {"requestId": number})
+            assert await agent.answer(number) == -32800
+            while members(session):
+                await asyncio.sleep(0.01)
+            assert agent.client.terminals._open == {}
+
+    run(main())
+
+
+def test_a_create_while_the_terminals_are_closed(acp: Any) -> None:
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        terminals = helpers_of(acp).Terminals()
+        env = [acp.EnvVariable(name="MARK", value=mark)]
+        params = acp.CreateTerminalRequest(session_id="s", command="sleep", args=["1000"], env=env)
+        creating = asyncio.ensure_future(terminals.create(params))
+        await asyncio.sleep(0)
+        await terminals.close()
+        with pytest.raises(acp.InvalidRequestError):
+            await creating
+        while marked(mark):
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_the_end_of_the_connection_while_commands_start(acp: Any) -> None:
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        for turns in range(12):
+            async with hand_agent(acp, client_of(acp)) as agent:
+                await start_marked(agent, mark, turns)
+            assert agent.client.terminals._open == {}
+            with pytest.raises(acp.InvalidRequestError):
+                await agent.client.terminals.create(acp.CreateTerminalRequest(session_id="s", command="true"))
+        while marked(mark):
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_a_flood_takes_bounded_memory(acp: Any) -> None:
+    async def main() -> tuple[Any, int]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(
+                agent, "head -c 200000000 /dev/zero | tr '\\0' x; printf end", outputByteLimit=2**40
+            )
+            tracemalloc.start()
+            try:
+                await agent.call("terminal/wait_for_exit", terminalId=terminal)
+                return await agent.call("terminal/output", terminalId=terminal), tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+    answer, peak = run(main())
+    assert len(answer["output"]) == 1 << 20
+    assert answer["output"].endswith("xend")
+    assert answer["truncated"] is True
+    assert peak < 20 << 20
+
+
+def test_a_number_that_another_process_has_got_is_not_signalled(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> tuple[list[Any], int]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "exit 0")
+            await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            _, process = agent.client.terminals._open[terminal]
+            sent: list[Any] = []
+            other = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+            with monkeypatch.context() as patched:
+                patched.setattr(process._transport, "get_pid", lambda: other.pid)
+                patched.setattr(os, "killpg", lambda *args: sent.append(args))
+                process.kill()
+            other.kill()
+            await other.wait()
+            return sent, other.returncode or 0
+
+    assert run(main()) == ([], -signal.SIGKILL)
+
+
+@pytest.mark.full
+def test_many_terminals_in_random_order(acp: Any) -> None:
+    generator = random.Random(7)
+
+    async def main() -> None:
+        async with hand_agent(acp, client_of(acp, max_terminals=20, terminate_seconds=0.05)) as agent:
+            terminals: list[str] = []
+            pending: list[int] = []
+            sessions: list[int] = []
+            for _ in range(1500):
+                if len(terminals) < 20 and generator.random() < 0.4:
+                    script = generator.choice([*HOSTILE.values(), "exit 1", "echo a", "sleep 0.1"])
+                    terminals.append(await create(agent, script, outputByteLimit=generator.randrange(5000)))
+                    sessions.append(session_of(agent, terminals[-1]))
+                elif terminals:
+                    method = generator.choice(["output", "kill", "release", "wait_for_exit"])
+                    terminal = generator.choice(terminals)
+                    number = await agent.ask(f"terminal/{method}", terminalId=terminal)
+                    if method in {"wait_for_exit", "kill"}:
+                        pending.append(number)
+                    else:
+                        await agent.answer(number)
+                    if method == "release":
+                        terminals.remove(terminal)
+            for terminal in terminals:
+                await agent.call("terminal/release", terminalId=terminal)
+            for number in pending:
+                await agent.answer(number)
+        for session in sessions:
+            while members(session):
+                await asyncio.sleep(0.01)
+
+    run(main(), seconds=600)
