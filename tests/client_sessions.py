@@ -53,9 +53,9 @@ class HandAgent:
         outcome = {"error": error} if error else {"result": {} if result is None else result}
         await self.send(id=request["id"], **outcome)
 
-    async def update(self, kind: str, session: str = "s", **members: Any) -> None:
+    async def update(self, tag: str, session: str = "s", /, **members: Any) -> None:
         await self.send(
-            method="session/update", params={"sessionId": session, "update": {"sessionUpdate": kind, **members}}
+            method="session/update", params={"sessionId": session, "update": {"sessionUpdate": tag, **members}}
         )
 
     async def say(self, words: str, session: str = "s", message: str = "m") -> None:
@@ -127,11 +127,13 @@ def helpers_of(acp: ModuleType) -> Any:
 
 
 @asynccontextmanager
-async def stage(acp: ModuleType, version: int, *, start: bool = True, **attributes: Any) -> AsyncGenerator[Stage, None]:
+async def stage(
+    acp: ModuleType, version: int, *, start: bool = True, bases: tuple[type, ...] = (), **attributes: Any
+) -> AsyncGenerator[Stage, None]:
     """A client that has called `initialize`; `attributes` are those of its class. At the end nothing is left."""
     before = asyncio.all_tasks()
     helpers = helpers_of(acp)
-    kind = type("Chat", (helpers.SessionClient,), attributes)
+    kind = type("Chat", bases or (helpers.SessionClient,), attributes)
     near, far = acp.memory_transports(100_000)
     agent = HandAgent(far, version)
     async with (connection := acp.connect(kind, near)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from acpgen.roles import Role
-from tests.client_sessions import Stage, stage, text_of, until
+from tests.client_sessions import Stage, helpers_of, stage, text_of, until
 from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 
@@ -136,14 +138,14 @@ def test_the_end_of_the_connection_ends_turns_and_questions(acp: ModuleType, ver
     async def main() -> None:
         started = asked()
 
-        async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+        async def answer_permission(self: Any, session: Any, request: Any) -> Any:
             started.set()
             try:
                 await asyncio.sleep(1000)
             finally:
                 closed.append(True)
 
-        async with stage(acp, version, ask_permission=ask_permission) as play:
+        async with stage(acp, version, answer_permission=answer_permission) as play:
             session = await play.opened()
             turns = [asyncio.ensure_future(session.ask("Hi")), asyncio.ensure_future(session.ask("again"))]
             await play.agent.prompted()
@@ -444,15 +446,15 @@ def test_nobody_who_reads_costs_nothing(acp: ModuleType, version: int) -> None:
 
 
 def answering(option: str = "yes") -> Any:
-    async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+    async def answer_permission(self: Any, session: Any, request: Any) -> Any:
         return self.helpers.select_permission_option(option)
 
-    return ask_permission
+    return answer_permission
 
 
 def test_a_question_is_a_change_and_is_answered(acp: ModuleType, version: int) -> None:
     async def main() -> None:
-        async with stage(acp, version, ask_permission=answering()) as play:
+        async with stage(acp, version, answer_permission=answering()) as play:
             type(play.client).helpers = play.helpers
             session = await play.opened()
             found = list[Any]()
@@ -486,13 +488,13 @@ def test_a_question_that_nobody_answers_is_an_error(acp: ModuleType, version: in
 
 
 def never(closed: list[bool]) -> Any:
-    async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+    async def answer_permission(self: Any, session: Any, request: Any) -> Any:
         try:
             await asyncio.sleep(1000)
         finally:
             closed.append(True)
 
-    return ask_permission
+    return answer_permission
 
 
 def test_cancelling_closes_questions_in_protocol_1(one: ModuleType) -> None:
@@ -500,7 +502,7 @@ def test_cancelling_closes_questions_in_protocol_1(one: ModuleType) -> None:
     closed = list[bool]()
 
     async def main() -> None:
-        async with stage(one, 1, ask_permission=never(closed)) as play:
+        async with stage(one, 1, answer_permission=never(closed)) as play:
             session = await play.opened()
             asking = asyncio.ensure_future(session.prompt("Hi").__aenter__())
             request = await play.agent.prompted()
@@ -537,7 +539,7 @@ def test_the_agent_cancels_a_question(acp: ModuleType, version: int) -> None:
     closed = list[bool]()
 
     async def main() -> None:
-        async with stage(acp, version, ask_permission=never(closed)) as play:
+        async with stage(acp, version, answer_permission=never(closed)) as play:
             await play.opened()
             await play.agent.ask("q")
             await play.barrier()
@@ -554,11 +556,11 @@ def test_cancelling_spares_questions_in_protocol_2(two: ModuleType) -> None:
     async def main() -> None:
         gate = asyncio.Event()
 
-        async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+        async def answer_permission(self: Any, session: Any, request: Any) -> Any:
             await gate.wait()
             return play.helpers.select_permission_option("yes")
 
-        async with stage(two, 2, ask_permission=ask_permission) as play:
+        async with stage(two, 2, answer_permission=answer_permission) as play:
             session = await play.opened()
             async with session.prompt("Hi") as turn:
                 await play.agent.prompted()
@@ -784,5 +786,80 @@ def test_another_version_of_the_protocol(acp: ModuleType, version: int) -> None:
             await play.agent.answer(request, other)
             with pytest.raises((RuntimeError, acp.ConnectionClosed), match="version"):
                 await starting
+
+    run(main())
+
+
+# --- With the other parts of a client --------------------------------------------------------------------------------
+
+
+def test_permissions_of_a_session(acp: ModuleType, version: int) -> None:
+    """Rules see the tool call as it was reported; a question for the user is closed with its turn in protocol 1."""
+    seen = list[Any]()
+
+    class Asking:
+        async def ask_permission(self, question: Any) -> Any:
+            seen.append(question.subject)
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                seen.append("closed")
+
+    async def main() -> None:
+        helpers = helpers_of(acp)
+        bases = (Asking, helpers.SessionClient, helpers.PermissionClient)
+        async with stage(acp, version, bases=bases) as play:
+            play.client.permissions = helpers.PermissionRules(helpers.PermissionRule("deny", kind="delete"))
+            session = await play.opened()
+            turn = await session.prompt("Hi").__aenter__()
+            request = await play.agent.prompted()
+            kind = "tool_call" if version == 1 else "tool_call_update"
+            await play.agent.update(kind, toolCallId="t", title="Clean", kind="delete")
+            await play.agent.ask("deny")
+            answer = await play.agent.receive()
+            assert answer["result"]["outcome"]["outcome"] == "cancelled"  # there is no option to reject
+            await play.agent.update("tool_call_update", toolCallId="t", kind="edit")
+            await play.agent.ask("ask")
+            await play.barrier()
+            await until(lambda: seen)
+            await turn.cancel()
+            if version == 2:
+                await play.agent.send(method="$/cancel_request", params={"requestId": "ask"})
+            await play.agent.receive("session/cancel")
+            await play.agent.end(request, "cancelled")
+            await turn
+            await until(lambda: seen[-1] == "closed")
+
+    run(main())
+
+
+def test_terminals_start_in_the_folder_of_the_session(one: ModuleType, tmp_path: Path) -> None:
+    async def session_closed(self: Any, session: Any) -> None:
+        await self.terminals.release_session(session.id)
+
+    async def main() -> None:
+        helpers = helpers_of(one)
+        bases = (helpers.SessionClient, helpers.TerminalClient)
+        async with stage(one, 1, bases=bases, session_closed=session_closed) as play:
+            opening = asyncio.ensure_future(play.client.open(str(tmp_path)))
+            await play.agent.answer(await play.agent.receive("session/new"), {"sessionId": "s"})
+            session = await opening
+            args = ["-c", "import os, time; print(os.getcwd(), flush=True); time.sleep(1000)"]
+            params = {"sessionId": "s", "command": sys.executable, "args": args}
+            await play.agent.send(id="c", method="terminal/create", params=params)
+            terminal = (await play.agent.receive())["result"]["terminalId"]
+            output = ""
+            while not output:
+                await asyncio.sleep(0.01)
+                await play.agent.send(
+                    id="o", method="terminal/output", params={"sessionId": "s", "terminalId": terminal}
+                )
+                output = (await play.agent.receive())["result"]["output"]
+            assert output.strip() == str(tmp_path.resolve())
+            closing = asyncio.ensure_future(session.close())
+            await play.agent.answer(await play.agent.receive("session/close"))
+            await closing
+            await play.agent.send(id="o", method="terminal/output", params={"sessionId": "s", "terminalId": terminal})
+            assert (await play.agent.receive())["error"]["code"] == -32002
 
     run(main())

@@ -164,7 +164,7 @@ async def _user(play: Stage, session: Any, chance: random.Random) -> None:
 async def _play(acp: ModuleType, version: int, seed: int) -> None:
     chance = random.Random(seed)
 
-    async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+    async def answer_permission(self: Any, session: Any, request: Any) -> Any:
         for _ in range(chance.randrange(20)):
             await asyncio.sleep(0)
         return play.helpers.select_permission_option("yes")
@@ -174,7 +174,7 @@ async def _play(acp: ModuleType, version: int, seed: int) -> None:
     def session_changed(self: Any, session: Any, change: Any) -> None:
         changes.append(change)
 
-    attributes = {"ask_permission": ask_permission, "session_changed": session_changed, "cancel_seconds": 60.0}
+    attributes = {"answer_permission": answer_permission, "session_changed": session_changed, "cancel_seconds": 60.0}
     async with stage(acp, version, **attributes) as play:
         session = await play.opened()
         peer = _Peer(play, chance)

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 # fmt: off
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
+    from .files import FileClient, Files
+    from .login import LoginClient, LoginError, LoginRestart
+    from .login_methods import offer_terminal_login
+    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -24,35 +29,47 @@ if TYPE_CHECKING:
         Usage, UserMessage,
     )
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
+    from .terminals import ClientTerminal, TerminalClient, Terminals
+    from .tool_subjects import PermissionSubject
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "ClientTerminal", "Compaction", "CompactionChange",
+    "FileClient", "Files",
+    "LoginClient", "LoginError", "LoginRestart",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PlanChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
+    "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
-    "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
+    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
     "Usage", "UserMessage",
     "audio",
     "image",
     "link",
+    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
     "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PlanChange": "session_entries",
-    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
-    "SlowReaderError": "prompt_turns", "Thought": "session_entries", "ToolCall": "session_state",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
+    "Compaction": "session_entries", "CompactionChange": "session_entries", "FileClient": "files", "Files": "files",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
+    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "Session": "session_client", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "TerminalClient": "terminals",
+    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
     "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
     "TurnResult": "prompt_turns", "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content",
-    "image": "content", "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+    "image": "content", "link": "content", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 # fmt: on
 

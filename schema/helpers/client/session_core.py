@@ -23,7 +23,7 @@ _CAPABILITIES = {"image": "image", "audio": "audio", "resource": "embedded_conte
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionAsked:
-    """The agent asks for permission; `SessionClient.ask_permission` answers."""
+    """The agent asks for permission; `SessionClient.answer_permission` answers."""
 
     request: RequestPermissionRequest
 

@@ -9,9 +9,13 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .login import LoginClient, LoginError, LoginRestart
+    from .login_methods import offer_terminal_login
     from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
     from .mcp_support import mcp_capabilities
     from .notification import session_update
+    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .states import idle, requires_action, running
     from .tool_calls import RunningToolCall, tool_call
+    from .tool_subjects import PermissionSubject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import (
@@ -51,8 +56,10 @@ __all__ = [
     "AcpParameters", "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
     "HttpParameters",
+    "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "McpParameters", "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PlanChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
+    "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
     "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
     "StdioParameters",
@@ -65,6 +72,7 @@ __all__ = [
     "idle", "image",
     "link",
     "mcp_capabilities", "mcp_parameters",
+    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
     "select_permission", "select_permission_option", "session_update",
@@ -75,18 +83,22 @@ __all__ = [
 _MODULES = {
     "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
     "Compaction": "session_entries", "CompactionChange": "session_entries", "HttpParameters": "mcp_servers",
-    "McpKind": "mcp_servers", "McpParameters": "mcp_servers", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
-    "SessionEntry": "session_state", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
-    "StdioParameters": "mcp_servers", "Terminal": "session_state", "TerminalChange": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
-    "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
-    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_servers",
+    "McpParameters": "mcp_servers", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionChoice": "permission_client",
+    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
+    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
+    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "RunningToolCall": "tool_calls", "Session": "session_client", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "StdioParameters": "mcp_servers",
+    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "Turns": "turns", "Usage": "session_entries",
+    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
+    "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content", "link": "content",
+    "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
     "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states", "resource": "content",
     "running": "states", "select_permission": "permissions", "select_permission_option": "permissions",

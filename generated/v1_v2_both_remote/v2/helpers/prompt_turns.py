@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
 
@@ -245,13 +245,13 @@ class _Messages:
 
 def _merged(last: Any, change: Any) -> Any:
     """One change in place of two that follow each other; None if they must stay apart."""
-    kind = cast("object", type(change))
-    if type(last) is not kind:
+    kind = type(change).__name__  # without the type arguments, which nobody knows here
+    if type(last).__name__ != kind:
         return None
-    if kind is ToolCallChange and last.call is change.call:
+    if kind == ToolCallChange.__name__ and last.call is change.call:
         return replace(change, is_new=last.is_new, has_ended=last.has_ended or change.has_ended)
-    if kind is PlanChange and last.plan_id == change.plan_id:
+    if kind == PlanChange.__name__ and last.plan_id == change.plan_id:
         return change
-    if kind is AttributesChange:
+    if kind == AttributesChange.__name__:
         return replace(change, names=last.names | change.names)
     return None

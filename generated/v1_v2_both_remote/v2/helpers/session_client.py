@@ -112,11 +112,12 @@ class Session(SessionCore[SessionState, TurnChange]):
         finally:
             self._client.sessions.pop(self.id, None)
             self.lose(RuntimeError("the session was closed"))
+            await self._client.session_closed(self)
 
     async def ask_user(self, request: RequestPermissionRequest) -> RequestPermissionResponse:
         """The answer to a question. The agent cancels the question if it does not need it any more."""
         self.state.ask(request)
-        return await self.answer(request, lambda: self._client.ask_permission(self, request))
+        return await self.answer(request, lambda: self._client.answer_permission(self, request))
 
     def lose(self, reason: Exception) -> None:
         """Nothing comes any more."""
@@ -170,7 +171,7 @@ class SessionClient(Client):
     """A client that opens sessions and talks in them.
 
         class Chat(SessionClient):
-            async def ask_permission(self, session: Session, request: RequestPermissionRequest) -> ...:
+            async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> ...:
                 return select_permission(request, "allow_once")
 
         async with (spawned := spawn_agent(Chat, command)):
@@ -179,7 +180,7 @@ class SessionClient(Client):
             print(await session.ask("Hello!"))
 
     A turn that is cancelled has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
-    Other classes with handlers, such as those for files, come after this one: `class Chat(SessionClient, FilesClient)`.
+    Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient)`.
     """
 
     cancel_seconds: float = 10.0
@@ -256,12 +257,20 @@ class SessionClient(Client):
                 return
             cursor = page.next_cursor
 
-    async def ask_permission(self, session: Session, request: RequestPermissionRequest) -> RequestPermissionResponse:
+    async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> RequestPermissionResponse:
         """Answer a question of the agent: override this one. It is cancelled when its turn is."""
         return await super().session_request_permission(request)
 
     def session_changed(self, session: Session, change: TurnChange) -> None:
         """Called for each change while no turn goes on; override it to show them."""
+
+    def known_tool_call(self, session_id: str, tool_call_id: str) -> object | None:
+        """What was reported about a tool call: for `PermissionClient`."""
+        session = self.sessions.get(session_id)
+        return None if session is None else session.state.tool_call(tool_call_id)
+
+    async def session_closed(self, session: Session) -> None:
+        """Called when `session.close()` has closed a session. Release what belongs to it here, such as terminals."""
 
     def takes(self, name: str) -> bool:
         """True if the agent has advertised this kind of content for prompts, or is not known yet."""
@@ -281,7 +290,7 @@ class SessionClient(Client):
             session.state.update(params)
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
-        """Ask by `ask_permission`."""
+        """Ask by `answer_permission`."""
         session = self.sessions.get(params.session_id)
         if session is None:
             return await super().session_request_permission(params)

@@ -138,6 +138,11 @@ class SessionState(SessionBase):
         """The tool calls of the transcript."""
         return [entry for entry in self.entries if isinstance(entry, ToolCall)]
 
+    def tool_call(self, tool_call_id: str) -> ToolCall | None:
+        """The tool call with this id; None if there is none."""
+        found = self._known.get((ToolCall, tool_call_id))
+        return found if isinstance(found, ToolCall) else None
+
     def update(self, params: SessionNotification) -> None:
         """Apply the params of `session/update`; those of other sessions are ignored."""
         if params.session_id == self.session_id:
