@@ -63,7 +63,7 @@ def loaded(text: str) -> Any:
 
 
 @given(text=objects())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_an_object_is_read_as_json_reads_it(text: str, passing: ModuleType) -> None:
     assert scanned(passing, text) == loaded(text) is not None
 

@@ -80,7 +80,7 @@ RESERVED_CLASSES = frozenset(
         *(name for role in Role for names in role.record.runtime.values() for name in names),
         *(name for side in Side for name in (side.stub, side.methods)),
         *("Handler", "Peer"),
-        *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
+        *("DecodeError", "RequestError", "Struct", "UnsetType", "WireForm", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
         *("ByteTransport", "LineBuffer", "MemoryTransport", "ProcessTransport", "StreamTransport", "Transport"),
         *("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),

@@ -6,7 +6,7 @@ From ACP v1, 0.10.8, with auth-methods, 2026-01-14; auth-state, 2026-03-07; logo
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -98,7 +98,7 @@ __all__ = [
     "ToolCallContentContent", "ToolCallContentDiff", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation",
     "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",

@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -138,7 +138,7 @@ __all__ = [
     "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",

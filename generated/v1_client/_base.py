@@ -24,7 +24,10 @@ else:
 class UnsetType(Enum):
     """The type of `UNSET`. An enum, so that type checkers understand `value is UNSET`."""
 
-    UNSET = "UNSET"
+    UNSET = object()  # no text: a JSON library that writes the values of enumerations must not write this one
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+        return getattr, (UnsetType, self.name)  # there is one object, also after pickling and copying
 
     def __bool__(self) -> Literal[False]:
         return False
@@ -218,6 +221,27 @@ class Struct(metaclass=StructType):
         from dataclasses import replace
 
         return replace(self, **changes)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Called by pydantic, which then reads and writes what is on the wire, and accepts instances."""
+        from .on_demand.pydantic_schema import schema_of_class
+
+        return schema_of_class(cls, handler)
+
+
+class WireForm:
+    """Marks a field of a pydantic model whose type is a union of classes: `update: Annotated[SessionUpdate, WireForm]`.
+
+    It is decoded as a whole, by its tag, and gives one error; without the mark, pydantic tries each class.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Called by pydantic."""
+        from .on_demand.pydantic_schema import schema_of_union
+
+        return schema_of_union(source, handler)
 
 
 def _fields(struct: Struct) -> tuple[Field[Any], ...]:

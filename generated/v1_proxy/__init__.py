@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy
@@ -144,7 +144,7 @@ __all__ = [
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",
     "ToolCallUpdate", "ToolKind", "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",

@@ -10,7 +10,7 @@ From ACP v2, 2026-11-02.
 from typing import TYPE_CHECKING
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -41,7 +41,7 @@ __all__ = [
     "StreamTransport",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
-    "Wire",
+    "Wire", "WireForm",
     "advertise",
     "connect",
     "dispatch_notification", "dispatch_request",

@@ -42,9 +42,8 @@ test_exchange = pytest.mark.full(flows.test_exchange)
 test_initialize = pytest.mark.full(flows.test_initialize)
 
 
-@pytest.mark.parametrize(
-    "setup", [pytest.param(each, id=str(each), marks=() if each is THEIRS[0] else pytest.mark.full) for each in THEIRS]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("setup", THEIRS, ids=str)
 @pytest.mark.parametrize("flow", ["initialize", "turn", "error", "cancel", "extension"])
 def test_both_sides_are_of_an_sdk(theatre: Theatre, setup: Setup, flow: str) -> None:
     plays = {"initialize": initialize, "turn": turn, "error": error, "cancel": cancel, "extension": extension}

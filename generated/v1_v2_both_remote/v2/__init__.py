@@ -6,7 +6,7 @@ From ACP v2, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType
+from .._base import Gate, Method, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -160,7 +160,7 @@ __all__ = [
     "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
     "UnsupportedProtocolVersionErrorData", "UpdateSessionNotification",
-    "Wire",
+    "Wire", "WireForm",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

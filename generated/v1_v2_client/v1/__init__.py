@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType
+from .._base import Gate, Method, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -140,7 +140,7 @@ __all__ = [
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",
     "ToolCallUpdate", "ToolKind", "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
     "connect",

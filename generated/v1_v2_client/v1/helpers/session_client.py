@@ -91,7 +91,8 @@ class Session(SessionCore[SessionState, TurnChange]):
         await self._client.agent.session_cancel(CancelNotification(session_id=self.id))
 
     def _end(self, call: ToolCall) -> None:
-        call.status = "cancelled"  # by the protocol, clients show so at once; later updates still count
+        shown: Any = "cancelled"  # by the protocol, clients show so at once; later updates still count
+        call.status = shown
         self._changed(ToolCallChange(call=call, has_ended=True))
 
 

@@ -6,7 +6,7 @@ From ACP v1, schema.json, with hat, 2026-05-01; wave, 2026-05-01.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -46,7 +46,7 @@ __all__ = [
     "StreamTransport",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
-    "Wire",
+    "Wire", "WireForm",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

@@ -6,7 +6,7 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy
@@ -53,7 +53,7 @@ __all__ = [
     "StreamTransport",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
-    "Wire", "WrapRequest", "WrapResponse",
+    "Wire", "WireForm", "WrapRequest", "WrapResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

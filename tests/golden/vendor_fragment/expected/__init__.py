@@ -6,7 +6,7 @@ From ACP v1, schema.json, with wave, 2026-05-01.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .client import Client, RemoteAgent
 from .codec import decode, encode
@@ -49,7 +49,7 @@ __all__ = [
     "StreamTransport",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
-    "WaveRequest", "WaveResponse", "Wire",
+    "WaveRequest", "WaveResponse", "Wire", "WireForm",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

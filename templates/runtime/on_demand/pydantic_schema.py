@@ -1,0 +1,127 @@
+"""Schemas for pydantic, which asks for them: values are validated by `decode`, and written by `encode`.
+
+Nothing else imports this module, or pydantic. The JSON Schema has names, types, required properties and tags; what only
+the protocol's schema has, descriptions and limits, is not in it.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any, Final, cast
+
+from .._base import Struct, UnsetType
+from .._decode import DecodeError
+
+# Not imported by a statement, which type checkers would not find where pydantic is not installed.
+core: Final[Any] = import_module("pydantic_core")
+core_schema: Final[Any] = import_module("pydantic_core.core_schema")
+_open: Final = ContextVar[tuple[type, ...]]("_open", default=())
+"""The classes whose properties are being described: one that contains itself ends there."""
+
+
+def schema_of_class(kind: type[Struct], handler: Any) -> Any:
+    """The schema of a class of `types`, or of a subclass, which accepts the values of its base."""
+    known = next(each for each in kind.__mro__ if "_own" in vars(each))
+    codec = _codec_of(known)
+    return core_schema.with_info_wrap_validator_function(
+        _reader(known, kind, codec.decode),
+        _shape(known, handler),
+        ref=f"{kind.__module__}.{kind.__qualname__}:{id(kind)}",
+        serialization=core_schema.plain_serializer_function_ser_schema(codec.encode),
+    )
+
+
+def schema_of_union(source: Any, handler: Any) -> Any:
+    """The schema of a union or alias of `types` that is marked as `WireForm`."""
+    members = tuple(_classes(source))
+    if not members:
+        raise TypeError(f"WireForm is for unions of classes of a generated package: {source!r} has none")
+    codec = _codec_of(members[0])
+    try:
+        codec.decode(source, None)
+    except DecodeError:
+        pass  # it is known
+    except TypeError as error:
+        text = "WireForm goes next to a union of the package itself, as in `Annotated[SessionUpdate, WireForm] | None`"
+        raise TypeError(f"{text}: {error}") from error
+    return core_schema.with_info_wrap_validator_function(
+        _reader(source, members, codec.decode),
+        handler(source),
+        serialization=core_schema.plain_serializer_function_ser_schema(codec.encode),
+    )
+
+
+def _codec_of(kind: type) -> Any:
+    package = kind.__module__.rpartition(".")[0]
+    return import_module(f"{package}.codec")
+
+
+def _classes(source: Any) -> Iterator[type[Struct]]:
+    if isinstance(source, type) and issubclass(source, Struct):
+        yield source
+    for each in typing.get_args(source):
+        yield from _classes(each)
+
+
+def _reader(known: Any, instances: Any, decode: Callable[..., Any]) -> Callable[..., Any]:
+    title = getattr(known, "__name__", "value")
+
+    def read(value: Any, _: Any, info: Any) -> Any:
+        if isinstance(value, instances):
+            return value
+        context: Any = info.context or {}
+        on_drop: Any = context.get("on_drop")
+        try:
+            return decode(known, value, on_drop=on_drop)
+        except DecodeError as error:
+            problem = core.PydanticCustomError("decode_error", "Input should be {expected}, not {found}", _told(error))
+            details: Any = {"type": problem, "loc": error.path, "input": value}
+            raise core.ValidationError.from_exception_data(title, [details]) from error
+
+    return read
+
+
+def _told(error: DecodeError) -> dict[str, Any]:
+    return {"expected": error.expected, "found": error.found}
+
+
+def _shape(kind: type[Struct], handler: Any) -> Any:
+    """The properties, as JSON Schema shows them. Values are not validated by it."""
+    if kind in _open.get():
+        return core_schema.any_schema()
+    token = _open.set((*_open.get(), kind))
+    try:
+        from dataclasses import MISSING, fields
+
+        hints, found = typing.get_type_hints(kind), dict[str, Any]()
+        for field in fields(cast("Any", kind)):
+            if field.name == "extra":
+                continue
+            hint = hints[field.name]
+            is_required = (field.default is MISSING and field.default_factory is MISSING) or _is_tag(hint)
+            shape = handler.generate_schema(_without_unset(hint))
+            found[_wire_name(field.name)] = core_schema.typed_dict_field(shape, required=is_required)
+        return core_schema.typed_dict_schema(found, cls_name=kind.__name__)
+    finally:
+        _open.reset(token)
+
+
+def _is_tag(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Literal and len(typing.get_args(hint)) == 1
+
+
+def _without_unset(hint: Any) -> Any:
+    if UnsetType not in typing.get_args(hint):
+        return hint
+    first, *rest = (each for each in typing.get_args(hint) if each is not UnsetType)
+    for each in rest:
+        first = first | each
+    return first
+
+
+def _wire_name(attribute: str) -> str:
+    first, *rest = attribute.rstrip("_").split("_")
+    return "_meta" if attribute == "meta" else first + "".join(map(str.capitalize, rest))
