@@ -54,6 +54,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def close(self) -> None:
         """End the session, also at the agent if it has `session/close`; updates of it are ignored from now on."""
+        self._is_closed = True
         self.cancel_questions()
         try:
             if self._client.agent.supports("session/close"):
@@ -78,10 +79,7 @@ class Session(SessionCore[SessionState, TurnChange]):
                 response = await self._client.agent.session_prompt(request)
                 return response.stop_reason, ""
 
-    async def _cancel_turn(self, turn: Turn[TurnChange]) -> None:
-        if turn not in self._turns:
-            turn.drop()
-            return
+    async def _send_cancel(self) -> None:
         for call in self.state.tool_calls:
             if call.status in ("pending", "in_progress"):
                 self._end(call)
@@ -235,6 +233,8 @@ class SessionClient(Client):
         await super().connection_closed(reason)
 
     async def _reopen(self, request: Any, send: Any) -> Session:
+        if request.session_id in self.sessions:
+            raise RuntimeError(f"the session {request.session_id} is open: close it first")
         session = self._opened(request.session_id, request.cwd)
         try:
             session.state.apply(await send(request))
