@@ -179,14 +179,16 @@ def test_an_answer_that_comes_with_the_cancellation_is_cancelled(one: ModuleType
     run(main(is_deaf=False))
 
 
-def test_an_open_session_is_not_opened_again(acp: ModuleType, version: int) -> None:
+def test_loading_that_fails_leaves_the_open_session_open(acp: ModuleType, version: int) -> None:
     async def main() -> None:
         async with stage(acp, version) as play:
             session = await play.opened()
             async with session.prompt("Hi") as turn:
                 request = await play.agent.prompted()
-                with pytest.raises(RuntimeError, match="the session s is open: close it first"):
-                    await play.client.resume("s", "/work")
+                loading = asyncio.ensure_future(play.client.resume("s", "/work"))
+                await play.agent.answer(await play.agent.receive("session/resume"), code=-32602, message="no")
+                with pytest.raises(play.acp.RequestError):
+                    await loading
                 assert play.client.sessions["s"] is session
                 await play.agent.end(request)
                 await asyncio.wait_for(until(lambda: turn.has_ended), 5)

@@ -302,15 +302,18 @@ class SessionClient(Client):
         await super().connection_closed(reason)
 
     async def _reopen(self, request: Any, send: Any) -> Session:
-        if request.session_id in self.sessions:
-            raise RuntimeError(f"the session {request.session_id} is open: close it first")
+        earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
             session.state.apply(await send(request))
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
+                if earlier is not None:
+                    self.sessions[session.id] = earlier
             raise
+        if earlier is not None:
+            earlier.lose(RuntimeError("the session was opened again"))
         return session
 
     def _opened(self, session_id: str, cwd: str) -> Session:
