@@ -56,6 +56,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def close(self) -> None:
         """End the session, also at the agent if it has `session/close`; updates of it are ignored from now on."""
+        self._is_closed = True
         self.cancel_questions()
         try:
             if self._client.agent.supports("session/close"):
@@ -80,10 +81,7 @@ class Session(SessionCore[SessionState, TurnChange]):
                 response = await self._client.agent.session_prompt(request)
                 return response.stop_reason, ""
 
-    async def _cancel_turn(self, turn: Turn[TurnChange]) -> None:
-        if turn not in self._turns:
-            turn.drop()
-            return
+    async def _send_cancel(self) -> None:
         for call in self.state.tool_calls:
             if call.status in ("pending", "in_progress"):
                 self._end(call)
@@ -238,13 +236,18 @@ class SessionClient(Client):
         await super().connection_closed(reason)
 
     async def _reopen(self, request: Any, send: Any) -> Session:
+        earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
             session.state.apply(await send(request))
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
+                if earlier is not None:
+                    self.sessions[session.id] = earlier
             raise
+        if earlier is not None:
+            earlier.lose(RuntimeError("the session was opened again"))
         return session
 
     def _opened(self, session_id: str, cwd: str) -> Session:

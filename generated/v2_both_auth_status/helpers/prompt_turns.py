@@ -116,6 +116,7 @@ class Turn(Generic[Ch]):
     def drop(self) -> None:
         """End the turn, whose prompt was not sent."""
         self._result = TurnResult(stop_reason="cancelled", text="")
+        self._wake.set()  # a task that has not begun cannot do so
         if self._task is not None:
             self._task.cancel()
 
@@ -147,15 +148,21 @@ class Turn(Generic[Ch]):
     def _overflow(self) -> None:
         self._fail(SlowReaderError(f"{len(self._pending)} changes of a turn wait for their reader (max_pending)"))
         self._pending.clear()
-        self._behind = asyncio.ensure_future(self._give_up())
+        self._leave()
+
+    def _leave(self) -> None:
+        """Begin to cancel the turn and to wait for its end, in a task: nothing that happens to the reader stops it."""
+        if self._behind is None:
+            self._behind = asyncio.ensure_future(self._give_up())
 
     async def _give_up(self) -> None:
-        try:
-            if not self.is_cancelled:
-                self.is_cancelled = True
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            try:
                 await self._cancel(self)
-        finally:
-            await self._finish()
+            except Exception as error:  # noqa: BLE001  raised to the reader
+                self._fail(error)
+        await self._finish()
 
     def _fail(self, error: BaseException) -> None:
         if self._failure is None and self._result is None:
@@ -165,7 +172,7 @@ class Turn(Generic[Ch]):
     # --- Running -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        if self._task is None:
+        if self._task is None and not self.has_ended:
             self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
@@ -213,7 +220,9 @@ class Turn(Generic[Ch]):
         """Cancel the turn, and wait for its end; after that, nobody reads it."""
         self._is_read = False
         if not self.has_ended:
-            await self._give_up()
+            self._leave()
+        if self._behind is not None:
+            await asyncio.shield(self._behind)
 
     async def _finish(self) -> None:
         if self._task is not None:

@@ -103,6 +103,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def close(self) -> None:
         """End the session at the agent; updates of it are ignored from now on. One that is unknown there is closed."""
+        self._is_closed = True
         self.cancel_questions()
         try:
             await self._client.agent.session_close(CloseSessionRequest(session_id=self.id))
@@ -142,7 +143,7 @@ class Session(SessionCore[SessionState, TurnChange]):
             watch.end.cancel()
         return _reason(end), response.message_id
 
-    async def _cancel_turn(self, turn: Turn[TurnChange]) -> None:
+    async def _send_cancel(self) -> None:
         await self._client.agent.session_cancel(CancelSessionNotification(session_id=self.id))
 
     def _changed(self, change: TurnChange) -> None:
@@ -303,13 +304,18 @@ class SessionClient(Client):
         await super().connection_closed(reason)
 
     async def _reopen(self, request: Any, send: Any) -> Session:
+        earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
             session.state.apply(await send(request))
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
+                if earlier is not None:
+                    self.sessions[session.id] = earlier
             raise
+        if earlier is not None:
+            earlier.lose(RuntimeError("the session was opened again"))
         return session
 
     def _opened(self, session_id: str, cwd: str) -> Session:

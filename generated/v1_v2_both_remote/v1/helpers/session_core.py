@@ -44,7 +44,8 @@ class SessionCore(Generic[S, Ch]):
         """What the agent has reported, as it is now."""
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
-        self._questions = set[asyncio.Future[RequestPermissionResponse]]()
+        self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
+        self._is_closed = False
 
     def prompt(self, *content: str | ContentBlock) -> Turn[Ch]:
         """A prompt with this content; it is sent when the `Turn` is used.
@@ -77,6 +78,13 @@ class SessionCore(Generic[S, Ch]):
         raise NotImplementedError
 
     async def _cancel_turn(self, turn: Turn[Ch]) -> None:
+        if turn in self._turns:
+            await self._send_cancel()
+        else:
+            turn.drop()  # its prompt was not sent: the agent must not get a cancellation that comes first
+
+    async def _send_cancel(self) -> None:
+        """Ask the agent to cancel what it does."""
         raise NotImplementedError
 
     def _changed(self, change: Any) -> None:
@@ -97,21 +105,30 @@ class SessionCore(Generic[S, Ch]):
     async def answer(
         self, request: RequestPermissionRequest, ask: Callable[[], Awaitable[RequestPermissionResponse]]
     ) -> RequestPermissionResponse:
-        """The answer to a question about this session; "cancelled" if `cancel_questions` is called before."""
+        """The answer to a question about this session; "cancelled" if `cancel_questions` is called before.
+
+        That holds also where the user has answered at the same time, or `ask` does not end when it is cancelled.
+        """
+        if self._is_closed:
+            return permission_cancelled()
         self._changed(PermissionAsked(request=request))
+        closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         question = asyncio.ensure_future(ask())
-        self._questions.add(question)
+        self._questions.add(closed)
         try:
-            await asyncio.wait({question})
+            await asyncio.wait({question, closed}, return_when=asyncio.FIRST_COMPLETED)
+            is_closed = closed.done() or question.cancelled()
+            return permission_cancelled() if is_closed else question.result()
         finally:
-            self._questions.discard(question)
+            self._questions.discard(closed)
+            closed.cancel()
             question.cancel()
-        return permission_cancelled() if question.cancelled() else question.result()
 
     def cancel_questions(self) -> None:
         """Close the open questions."""
-        for question in [*self._questions]:
-            question.cancel()
+        for closed in self._questions:
+            if not closed.done():
+                closed.set_result(None)
 
     def lose(self, reason: Exception) -> None:
         """The connection has ended."""
