@@ -152,7 +152,7 @@ def test_an_answer_that_comes_with_the_cancellation_is_cancelled(one: ModuleType
     async def main(*, is_deaf: bool) -> None:
         opened, answered = asyncio.Event(), asyncio.Event()
 
-        async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+        async def answer_permission(self: Any, session: Any, request: Any) -> Any:
             opened.set()
             try:
                 await answered.wait()
@@ -161,7 +161,7 @@ def test_an_answer_that_comes_with_the_cancellation_is_cancelled(one: ModuleType
                     raise
             return play.helpers.select_permission_option("yes")
 
-        async with stage(one, 1, ask_permission=ask_permission) as play:
+        async with stage(one, 1, answer_permission=answer_permission) as play:
             session = await play.opened()
             turn = session.prompt("Hi")
             async with turn:
@@ -203,11 +203,11 @@ def test_questions_of_a_closed_session_are_cancelled(acp: ModuleType, version: i
     async def main() -> None:
         asked = list[Any]()
 
-        async def ask_permission(self: Any, session: Any, request: Any) -> Any:
+        async def answer_permission(self: Any, session: Any, request: Any) -> Any:
             asked.append(request)
             return play.helpers.select_permission_option("yes")
 
-        async with stage(acp, version, ask_permission=ask_permission) as play:
+        async with stage(acp, version, answer_permission=answer_permission) as play:
             session = await play.opened()
             closing = asyncio.ensure_future(session.close())
             request = await play.agent.receive("session/close")
