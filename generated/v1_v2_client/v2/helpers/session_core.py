@@ -116,7 +116,8 @@ class SessionCore(Generic[S, Ch]):
         question = asyncio.ensure_future(ask())
         self._questions.add(closed)
         try:
-            await asyncio.wait({question, closed}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {question, closed}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             is_closed = closed.done() or question.cancelled()
             return permission_cancelled() if is_closed else question.result()
         finally:
