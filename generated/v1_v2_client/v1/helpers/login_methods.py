@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..client import RemoteAgent
-from ..types import AuthCapabilities, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest, InitializeRequest
+from ..types import (
+    AuthCapabilities,
+    AuthMethodAgent,
+    AuthMethodId,
+    AuthMethodTerminal,
+    AuthenticateRequest,
+    InitializeRequest,
+)
 
 __all__ = ["offer_terminal_login"]
 
@@ -22,7 +29,8 @@ def offer_terminal_login(message: InitializeRequest) -> InitializeRequest:
 
 async def authenticate(agent: RemoteAgent, method: AuthMethodAgent) -> None:
     """Let the agent log in."""
-    await agent.authenticate(AuthenticateRequest(method_id=method.id))
+    method_id: AuthMethodId = method.id
+    await agent.authenticate(AuthenticateRequest(method_id=method_id))
 
 
 def terminal_env(method: AuthMethodTerminal) -> Mapping[str, str]:

@@ -94,11 +94,12 @@ class LoginClient(Client):
         method = await self.choose_login(methods)
         if method is None:
             raise LoginError("the user has not logged in")
-        if isinstance(method, AuthMethodAgent):
-            await authenticate(self.agent, method)
-        elif isinstance(method, AuthMethodTerminal):
-            env = {**(os.environ if self.login_env is None else self.login_env), **terminal_env(method)}
-            status = await self.run_login([*self.login_command, *(method.args or ())], env)
+        chosen: Any = method  # which other kinds there are depends on the schema
+        if isinstance(chosen, AuthMethodAgent):
+            await authenticate(self.agent, chosen)
+        elif isinstance(chosen, AuthMethodTerminal):
+            env = {**(os.environ if self.login_env is None else self.login_env), **terminal_env(chosen)}
+            status = await self.run_login([*self.login_command, *(chosen.args or ())], env)
             if status:
                 raise LoginError(f"the login has failed with exit status {status}")
         else:
@@ -107,9 +108,8 @@ class LoginClient(Client):
                 raise LoginError("the user has not logged in")
             raise LoginRestart(variables)
 
-    def _can(self, method: AuthMethod) -> bool:
+    def _can(self, method: Any) -> bool:
         if isinstance(method, AuthMethodTerminal):
             return bool(self.login_command)
         can_ask = type(self).ask_variables is not LoginClient.ask_variables
-        found: Any = method
-        return isinstance(method, AuthMethodAgent) or (can_ask and hasattr(found, "vars"))
+        return isinstance(method, AuthMethodAgent) or (can_ask and hasattr(method, "vars"))
