@@ -43,7 +43,6 @@ __all__ = ["McpProvider"]
 _logger: Final = logging.getLogger("acp")
 _TOO_MANY: Final = -33000
 _UNKNOWN_SERVER: Final = -33001
-_FAILED: Final = -33002
 _MAX_ID: Final = 256
 """The longest `request_id`, in characters: the ids of active requests are kept."""
 
