@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
@@ -30,7 +30,11 @@ class PermissionAsked:
     request: RequestPermissionRequest
 
 
-S = TypeVar("S")
+class _State(Protocol):
+    def ask(self, params: RequestPermissionRequest) -> None: ...
+
+
+S = TypeVar("S", bound=_State)
 Ch = TypeVar("Ch")
 
 
@@ -102,18 +106,19 @@ class SessionCore(Generic[S, Ch]):
         finally:
             self._turns.remove(turn)
 
-    async def answer(
-        self, request: RequestPermissionRequest, ask: Callable[[], Awaitable[RequestPermissionResponse]]
-    ) -> RequestPermissionResponse:
+    async def ask_user(self, request: RequestPermissionRequest) -> RequestPermissionResponse:
         """The answer to a question about this session; "cancelled" if `cancel_questions` is called before.
 
-        That holds also where the user has answered at the same time, or `ask` does not end when it is cancelled.
+        That holds also where the user has answered at the same time, or the dialog does not end when it is cancelled.
         """
+        self.state.ask(request)
         if self._is_closed:
             return permission_cancelled()
         self._changed(PermissionAsked(request=request))
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        question = asyncio.ensure_future(ask())
+        question: asyncio.Future[RequestPermissionResponse] = asyncio.ensure_future(
+            self._client.answer_permission(self, request)
+        )
         self._questions.add(closed)
         try:
             ends: set[asyncio.Future[Any]] = {question, closed}

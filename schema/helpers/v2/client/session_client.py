@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .._base import UNSET
-from ..client import Client, RemoteAgent
-from ..dispatch import ConnectionClosed
 from ..errors import RequestError
 from ..handshake import advertise
 from ..methods import PROTOCOL_VERSION
@@ -18,21 +16,17 @@ from ..types import (
     Implementation,
     InitializeRequest,
     InitializeResponse,
-    ListSessionsRequest,
     McpServer,
-    NewSessionRequest,
     PromptRequest,
     ReplayFromStart,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
     ResumeSessionRequest,
-    SessionInfo,
     SessionUpdateStateUpdateIdle,
     UpdateSessionNotification,
 )
 from .prompt_turns import Turn
-from .session_core import Early, PermissionAsked, SessionCore
+from .session_core import PermissionAsked, SessionCore
 from .session_entries import AttributesChange, MessageChange, UserMessage
+from .session_opener import SessionOpener
 from .session_state import SessionChange, SessionState
 
 __all__ = ["Session", "SessionClient", "TurnChange"]
@@ -113,11 +107,6 @@ class Session(SessionCore[SessionState, TurnChange]):
             self.lose(RuntimeError("the session was closed"))
             await self._client.session_closed(self)
 
-    async def ask_user(self, request: RequestPermissionRequest) -> RequestPermissionResponse:
-        """The answer to a question. The agent cancels the question if it does not need it any more."""
-        self.state.ask(request)
-        return await self.answer(request, lambda: self._client.answer_permission(self, request))
-
     def lose(self, reason: Exception) -> None:
         """Nothing comes any more."""
         super().lose(reason)
@@ -166,7 +155,7 @@ def _reason(end: SessionUpdateStateUpdateIdle) -> str:
     return str(end.stop_reason)
 
 
-class SessionClient(Client):
+class SessionClient(SessionOpener[Session, TurnChange]):
     """A client that opens sessions and talks in them.
 
         class Chat(SessionClient):
@@ -182,16 +171,9 @@ class SessionClient(Client):
     Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient)`.
     """
 
-    cancel_seconds: float = 10.0
-    max_pending: int = 10_000
-
-    def __init__(self, agent: RemoteAgent) -> None:
-        super().__init__(agent)
-        self.sessions: dict[str, Session] = {}
-        """The open sessions by id."""
-        self.agreed: InitializeResponse | None = None
-        """The answer of the agent to `initialize`."""
-        self._early = Early()
+    def new_session(self, session_id: str, cwd: str) -> Session:
+        """A session without a state yet."""
+        return Session(self, session_id, cwd)
 
     async def start(self, name: str, version: str) -> InitializeResponse:
         """Call `initialize`, with the capabilities that follow from the methods of the class.
@@ -204,21 +186,6 @@ class SessionClient(Client):
         if self.agreed.protocol_version != PROTOCOL_VERSION:
             raise RuntimeError(f"the agent speaks version {self.agreed.protocol_version} of the protocol")
         return self.agreed
-
-    async def open(
-        self, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
-    ) -> Session:
-        """Open a new session; `directories` are roots besides `cwd`."""
-        request = NewSessionRequest(
-            cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
-        )
-        with self._early.kept():
-            result = await self.agent.session_new(request)
-            session = self._opened(result.session_id, cwd)
-            session.state.apply(result)
-            for params in self._early.take(session.id):
-                session.state.update(params)
-        return session
 
     async def load(
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
@@ -233,44 +200,6 @@ class SessionClient(Client):
         )
         return await self._reopen(request, self.agent.session_resume)
 
-    async def resume(
-        self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
-    ) -> Session:
-        """Open a session again, without the conversation so far."""
-        request = ResumeSessionRequest(
-            session_id=session_id,
-            cwd=cwd,
-            mcp_servers=[*mcp_servers],
-            additional_directories=[*directories] if directories else UNSET,
-        )
-        return await self._reopen(request, self.agent.session_resume)
-
-    async def listed(self, cwd: str | None = None) -> AsyncGenerator[SessionInfo, None]:
-        """The sessions that the agent knows, page by page; only those in the folder `cwd`, if it is given."""
-        cursor: Any = UNSET
-        while True:
-            page = await self.agent.session_list(ListSessionsRequest(cwd=cwd or UNSET, cursor=cursor))
-            for info in page.sessions:
-                yield info
-            if not isinstance(page.next_cursor, str):
-                return
-            cursor = page.next_cursor
-
-    async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> RequestPermissionResponse:
-        """Answer a question of the agent: override this one. It is cancelled when its turn is."""
-        return await super().session_request_permission(request)
-
-    def session_changed(self, session: Session, change: TurnChange) -> None:
-        """Called for each change while no turn goes on; override it to show them."""
-
-    def known_tool_call(self, session_id: str, tool_call_id: str) -> object | None:
-        """What was reported about a tool call: for `PermissionClient`."""
-        session = self.sessions.get(session_id)
-        return None if session is None else session.state.tool_call(tool_call_id)
-
-    async def session_closed(self, session: Session) -> None:
-        """Called when `session.close()` has closed a session. Release what belongs to it here, such as terminals."""
-
     def takes(self, name: str) -> bool:
         """True if the agent has advertised this kind of content for prompts, or is not known yet."""
         if self.agreed is None:
@@ -278,44 +207,6 @@ class SessionClient(Client):
         able = self.agreed.capabilities
         return bool(able and able.session and able.session.prompt and getattr(able.session.prompt, name))
 
-    # --- What the agent sends ----------------------------------------------------------------------------------------
-
     async def session_update(self, params: UpdateSessionNotification) -> None:
         """Apply an update; those of sessions that are not open are ignored."""
-        session = self.sessions.get(params.session_id)
-        if session is None:
-            self._early.add(params.session_id, params)
-        else:
-            session.state.update(params)
-
-    async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
-        """Ask by `answer_permission`."""
-        session = self.sessions.get(params.session_id)
-        if session is None:
-            return await super().session_request_permission(params)
-        return await session.ask_user(params)
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End what waits."""
-        for session in self.sessions.values():
-            session.lose(reason)
-        await super().connection_closed(reason)
-
-    async def _reopen(self, request: Any, send: Any) -> Session:
-        earlier = self.sessions.get(request.session_id)
-        session = self._opened(request.session_id, request.cwd)
-        try:
-            session.state.apply(await send(request))
-        except BaseException:
-            if self.sessions.get(session.id) is session:
-                del self.sessions[session.id]
-                if earlier is not None:
-                    self.sessions[session.id] = earlier
-            raise
-        if earlier is not None:
-            earlier.lose(RuntimeError("the session was opened again"))
-        return session
-
-    def _opened(self, session_id: str, cwd: str) -> Session:
-        session = self.sessions[session_id] = Session(self, session_id, cwd)
-        return session
+        self.receive_update(params)

@@ -1,0 +1,138 @@
+"""Open sessions, and keep them by their ids: the part of `SessionClient` that every version of the protocol has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Generic, TypeVar
+
+from .._base import UNSET
+from ..client import Client, RemoteAgent
+from ..dispatch import ConnectionClosed
+from ..types import (
+    InitializeResponse,
+    ListSessionsRequest,
+    McpServer,
+    NewSessionRequest,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+    ResumeSessionRequest,
+    SessionInfo,
+)
+from .session_core import Early, SessionCore
+
+__all__: list[str] = []
+
+Sn = TypeVar("Sn", bound=SessionCore[Any, Any])
+Ch = TypeVar("Ch")
+
+
+class SessionOpener(Client, Generic[Sn, Ch]):
+    """The base of `SessionClient`, for sessions of the class `Sn` with changes `Ch`."""
+
+    cancel_seconds: float = 10.0
+    max_pending: int = 10_000
+
+    def __init__(self, agent: RemoteAgent) -> None:
+        super().__init__(agent)
+        self.sessions: dict[str, Sn] = {}
+        """The open sessions by id."""
+        self.agreed: InitializeResponse | None = None
+        """The answer of the agent to `initialize`."""
+        self._early = Early()
+
+    def new_session(self, session_id: str, cwd: str) -> Sn:
+        """A session without a state yet."""
+        raise NotImplementedError
+
+    async def open(self, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()) -> Sn:
+        """Open a new session; `directories` are roots besides `cwd`."""
+        request = NewSessionRequest(
+            cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
+        )
+        with self._early.kept():
+            result = await self.agent.session_new(request)
+            session = self._opened(result.session_id, cwd)
+            session.state.apply(result)
+            for params in self._early.take(session.id):
+                session.state.update(params)
+        return session
+
+    async def resume(
+        self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
+    ) -> Sn:
+        """Open a session again, without the conversation so far."""
+        request = ResumeSessionRequest(
+            session_id=session_id,
+            cwd=cwd,
+            mcp_servers=[*mcp_servers],
+            additional_directories=[*directories] if directories else UNSET,
+        )
+        return await self._reopen(request, self.agent.session_resume)
+
+    async def listed(self, cwd: str | None = None) -> AsyncGenerator[SessionInfo, None]:
+        """The sessions that the agent knows, page by page; only those in the folder `cwd`, if it is given."""
+        cursor: Any = UNSET
+        while True:
+            page = await self.agent.session_list(ListSessionsRequest(cwd=cwd or UNSET, cursor=cursor))
+            for info in page.sessions:
+                yield info
+            if not isinstance(page.next_cursor, str):
+                return
+            cursor = page.next_cursor
+
+    async def answer_permission(self, session: Sn, request: RequestPermissionRequest) -> RequestPermissionResponse:
+        """Answer a question of the agent: override this one. It is cancelled when its turn is."""
+        return await super().session_request_permission(request)
+
+    def session_changed(self, session: Sn, change: Ch) -> None:
+        """Called for each change while no turn goes on; override it to show them."""
+
+    def known_tool_call(self, session_id: str, tool_call_id: str) -> object | None:
+        """What was reported about a tool call: for `PermissionClient`."""
+        session = self.sessions.get(session_id)
+        return None if session is None else session.state.tool_call(tool_call_id)
+
+    async def session_closed(self, session: Sn) -> None:
+        """Called when `session.close()` has closed a session. Release what belongs to it here, such as terminals."""
+
+    # --- What the agent sends ----------------------------------------------------------------------------------------
+
+    def receive_update(self, params: Any) -> None:
+        """Apply an update; those of sessions that are not open are ignored."""
+        session = self.sessions.get(params.session_id)
+        if session is None:
+            self._early.add(params.session_id, params)
+        else:
+            session.state.update(params)
+
+    async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
+        """Ask by `answer_permission`."""
+        session = self.sessions.get(params.session_id)
+        if session is None:
+            return await super().session_request_permission(params)
+        return await session.ask_user(params)
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """End what waits."""
+        for session in self.sessions.values():
+            session.lose(reason)
+        await super().connection_closed(reason)
+
+    async def _reopen(self, request: Any, send: Any) -> Sn:
+        earlier = self.sessions.get(request.session_id)
+        session = self._opened(request.session_id, request.cwd)
+        try:
+            session.state.apply(await send(request))
+        except BaseException:
+            if self.sessions.get(session.id) is session:
+                del self.sessions[session.id]
+                if earlier is not None:
+                    self.sessions[session.id] = earlier
+            raise
+        if earlier is not None:
+            earlier.lose(RuntimeError("the session was opened again"))
+        return session
+
+    def _opened(self, session_id: str, cwd: str) -> Sn:
+        session = self.sessions[session_id] = self.new_session(session_id, cwd)
+        return session
