@@ -1,0 +1,99 @@
+"""What a store of sessions has to do. `SqliteStore` is one; a team writes another for its own database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSession:
+    """What a store knows of a session besides its entries.
+
+    `entries` counts these. `updated_at` is a time in UTC, such as `2026-01-31T12:00:00.000000Z`; its text has always
+    the same length, so that it sorts by time. `data` is text that is the agent's alone, such as the history of its
+    model.
+    """
+
+    id: str
+    protocol: int
+    cwd: str
+    updated_at: str
+    directories: tuple[str, ...] = ()
+    title: str | None = None
+    data: str = ""
+    entries: int = 0
+
+    @property
+    def place(self) -> ListPlace:
+        """Where the session stands in the list of sessions."""
+        return ListPlace(self.updated_at, self.id)
+
+
+@dataclass(frozen=True)
+class ListPlace:
+    """A place in the list of sessions, which begins with the latest `updated_at`; then the greater id comes first."""
+
+    updated_at: str
+    id: str
+
+    def to_cursor(self) -> str:
+        """The text of a cursor."""
+        return json.dumps([self.updated_at, self.id])
+
+    @classmethod
+    def from_cursor(cls, cursor: str) -> ListPlace:
+        """The place of a cursor. Raises `ValueError` for a text that is none."""
+        found = json.loads(cursor)
+        if not (isinstance(found, list) and [type(part) for part in found] == [str, str]):  # pyright: ignore
+            raise ValueError("a cursor has two strings")
+        return cls(*found)  # pyright: ignore
+
+
+class SessionChangedError(Exception):
+    """A session is not as its writer has left it: somebody else has added to it, or deleted it."""
+
+
+class SessionStore(Protocol):
+    """Keeps sessions: what is known of each, and its entries, which are texts in an order.
+
+    Each method is one transaction: it has done all or nothing, and when it returns, killing the process loses nothing.
+    Several processes may use a store. `check_store` checks all that.
+    """
+
+    async def create(self, session: StoredSession) -> None:
+        """Add a session without entries. Raises `SessionChangedError` if there is one with this id."""
+        ...
+
+    async def get(self, session_id: str) -> StoredSession | None:
+        """The session with this id; None if there is none."""
+        ...
+
+    async def save(self, session: StoredSession, entries: Sequence[str]) -> None:
+        """Write all of `session` but its id, and append entries.
+
+        `session.entries` counts those before. Raises `SessionChangedError` if the store has another number of them, or
+        no such session.
+        """
+        ...
+
+    async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
+        """Up to `count` entries in their order, from number `start` on, counted from 0; none of an unknown session."""
+        ...
+
+    async def page(
+        self, protocol: int, *, cwd: str | None, after: ListPlace | None, count: int
+    ) -> Sequence[StoredSession]:
+        """Up to `count` sessions of a version of the protocol, in the order of `ListPlace`, and their `data` left out.
+
+        Only those with entries; if they are given, only those with exactly this `cwd`, and those after a place.
+        """
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session and its entries. Nothing happens if there is none."""
+        ...

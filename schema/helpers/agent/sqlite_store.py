@@ -1,0 +1,216 @@
+"""Sessions in a file of SQLite, which several processes may use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from .session_store import ListPlace, SessionChangedError, StoredSession
+
+__all__ = ["SqliteStore"]
+
+T = TypeVar("T")
+
+_BUSY_SECONDS: Final = 30.0
+"""How long a transaction waits for those of other processes."""
+_LAYOUT: Final = 1
+"""The version of the tables, which the file keeps as `user_version`."""
+_TABLES: Final = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, protocol INTEGER NOT NULL, cwd TEXT NOT NULL, updated_at TEXT NOT NULL,
+    directories TEXT NOT NULL, title TEXT, data TEXT NOT NULL, entries INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX listed ON sessions (protocol, updated_at, id);
+CREATE TABLE entries (
+    session_id TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (session_id, number)
+) WITHOUT ROWID;
+"""
+_READ: Final = "BEGIN"
+"""Begins a transaction that waits for no writer."""
+_INSERT: Final = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, 0)"
+_GET: Final = "SELECT * FROM sessions WHERE id = ?"
+_UPDATE: Final = (
+    "UPDATE sessions SET protocol = ?, cwd = ?, updated_at = ?, directories = ?, title = ?, data = ?, entries = ? "
+    "WHERE id = ? AND entries = ?"
+)
+_ENTRIES: Final = "SELECT text FROM entries WHERE session_id = ? AND number >= ? ORDER BY number LIMIT ?"
+_LISTED: Final = (
+    "SELECT id, protocol, cwd, updated_at, directories, title, '', entries FROM sessions "
+    "WHERE protocol = ? AND entries > 0"
+)
+
+
+class SqliteStore:
+    """A `SessionStore` in one file, which only its owner may read.
+
+    The file is opened in a thread of its own when it is first used. What a method has written survives the end of the
+    process, at any time; after a loss of power, the last transactions may be missing, and the file is intact. It must
+    lie on a local disk: file systems of networks do not lock reliably.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sessions")
+        self._opened: sqlite3.Connection | None = None
+
+    async def create(self, session: StoredSession) -> None:
+        """Add a session without entries. Raises `SessionChangedError` if there is one with this id."""
+
+        def create(db: sqlite3.Connection) -> None:
+            try:
+                db.execute(_INSERT, _row(session)[:-1])
+            except sqlite3.IntegrityError:
+                raise SessionChangedError(f"there is a session with the id {session.id!r}") from None
+
+        await self._run(create)
+
+    async def get(self, session_id: str) -> StoredSession | None:
+        """The session with this id; None if there is none."""
+
+        def get(db: sqlite3.Connection) -> StoredSession | None:
+            row = db.execute(_GET, (_text(session_id),)).fetchone()
+            return None if row is None else _session(row)
+
+        return await self._run(get, _READ)
+
+    async def save(self, session: StoredSession, entries: Sequence[str]) -> None:
+        """Write all of `session` but its id, and append entries. Raises `SessionChangedError` if it was changed."""
+        row = _row(session)
+        key, count = row[0], session.entries
+
+        def save(db: sqlite3.Connection) -> None:
+            changed = db.execute(_UPDATE, (*row[1:-1], count + len(entries), key, count))
+            if changed.rowcount != 1:
+                raise SessionChangedError(f"the session {session.id!r} was changed or deleted by somebody else")
+            numbered = [(key, count + at, _text(entry)) for at, entry in enumerate(entries)]
+            db.executemany("INSERT INTO entries VALUES (?, ?, ?)", numbered)
+
+        await self._run(save)
+
+    async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
+        """Up to `count` entries in their order, from number `start` on; none of an unknown session."""
+
+        def entries(db: sqlite3.Connection) -> list[str]:
+            return [_value(text) for (text,) in db.execute(_ENTRIES, (_text(session_id), start, count))]
+
+        return await self._run(entries, _READ)
+
+    async def page(
+        self, protocol: int, *, cwd: str | None, after: ListPlace | None, count: int
+    ) -> Sequence[StoredSession]:
+        """Up to `count` sessions that have entries, without their `data`, in the order of `ListPlace`."""
+        query, values = _LISTED, list[Any]([protocol])
+        if cwd is not None:
+            query, values = f"{query} AND cwd = ?", [*values, _text(cwd)]
+        if after is not None:
+            query, values = f"{query} AND (updated_at, id) < (?, ?)", [
+                *values,
+                _text(after.updated_at),
+                _text(after.id),
+            ]
+        query += " ORDER BY updated_at DESC, id DESC LIMIT ?"
+
+        def page(db: sqlite3.Connection) -> list[StoredSession]:
+            return [_session(row) for row in db.execute(query, (*values, count))]
+
+        return await self._run(page, _READ)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session and its entries. Nothing happens if there is none."""
+
+        def delete(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM sessions WHERE id = ?", (_text(session_id),))
+            db.execute("DELETE FROM entries WHERE session_id = ?", (_text(session_id),))
+
+        await self._run(delete)
+
+    async def close(self) -> None:
+        """Close the file. Using the store again opens it."""
+
+        def close() -> None:
+            opened, self._opened = self._opened, None
+            if opened is not None:
+                opened.close()
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, close)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
+        """Run a transaction in the thread. It comes to its end even if the task that waits is cancelled."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, work, begin)
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        if self._opened is None:
+            self._opened = _open(self._path)
+        db = self._opened
+        db.execute(begin)
+        try:
+            result = work(db)
+            db.execute("COMMIT")
+            return result
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open the file, and make it if it is missing. Raises `OSError` and `sqlite3.Error`."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # the files beside it get the same mode
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        (layout,) = db.execute("PRAGMA user_version").fetchone()
+        if layout not in {0, _LAYOUT}:
+            raise sqlite3.DatabaseError(f"{path}: a later version of this store has written the file")
+        if not layout:
+            for statement in _TABLES.split(";")[:-1]:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {_LAYOUT}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _row(session: StoredSession) -> tuple[Any, ...]:
+    """The values of a row of the table."""
+    title = None if session.title is None else _text(session.title)
+    directories = json.dumps(session.directories)
+    known = _text(session.id), session.protocol, _text(session.cwd), _text(session.updated_at)
+    return (*known, directories, title, _text(session.data), session.entries)
+
+
+def _session(row: tuple[Any, ...]) -> StoredSession:
+    key, protocol, cwd, updated_at, directories, title, data, entries = row
+    return StoredSession(
+        id=_value(key),
+        protocol=protocol,
+        cwd=_value(cwd),
+        updated_at=_value(updated_at),
+        directories=tuple(json.loads(directories)),
+        title=None if title is None else _value(title),
+        data=_value(data),
+        entries=entries,
+    )
+
+
+def _text(text: str) -> str | bytes:
+    """What SQLite takes for a text: bytes if it has lone surrogates, which are no UTF-8."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+
+
+def _value(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")

@@ -1,0 +1,142 @@
+"""The base class of an agent whose sessions are kept in a store, for protocol 1."""
+
+from __future__ import annotations
+
+from .._base import UNSET
+from ..agent import RemoteClient
+from ..codec import encode
+from ..dispatch import ConnectionClosed
+from ..known import StopReason
+from ..types import (
+    CloseSessionRequest,
+    CloseSessionResponse,
+    ContentBlockText,
+    DeleteSessionRequest,
+    DeleteSessionResponse,
+    ListSessionsRequest,
+    ListSessionsResponse,
+    LoadSessionRequest,
+    LoadSessionResponse,
+    NewSessionRequest,
+    NewSessionResponse,
+    PromptRequest,
+    PromptResponse,
+    ResumeSessionRequest,
+    ResumeSessionResponse,
+    SessionInfo,
+    SessionNotification,
+    SessionUpdateSessionInfoUpdate,
+    SessionUpdateUserMessageChunk,
+)
+from .active_session import ActiveSession
+from .session_info import title
+from .session_store import SessionStore, StoredSession
+from .stored_sessions import RecordingClient, StoredSessions, replay
+from .turn_agent import TurnAgent
+
+__all__ = ["StoredAgent"]
+
+
+class StoredAgent(TurnAgent):
+    """An agent whose sessions can be listed, loaded and resumed, also by another process.
+
+        class MyAgent(StoredAgent):
+            store = SqliteStore("sessions.db")
+
+            async def work(self, params: PromptRequest) -> None:
+                session = self.session(params.session_id)
+                history = session.data or []
+                ...
+                session.data = history
+
+    It records the prompts and each `session/update` that is sent by `self.client`, and saves them after `save_seconds`
+    at most, and before a prompt is answered; a prompt whose conversation cannot be saved ends in an error. A prompt for
+    a session that is not open is refused. The first line of the first prompt is the title, unless you send another.
+
+    To add to a response, such as modes, override the handler, call it with `super()`, and change what it returns.
+    """
+
+    store: SessionStore
+    save_seconds: float = 1.0
+
+    def __init__(self, client: RemoteClient) -> None:
+        if not hasattr(self, "store"):
+            raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
+        self._stored = StoredSessions(self.store, save_seconds=self.save_seconds)
+        super().__init__(RecordingClient(client, self._record))
+
+    def session(self, session_id: str) -> ActiveSession:
+        """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
+        return self._stored.get(session_id)
+
+    async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
+        """Begin a session."""
+        active = await self._stored.new(params.cwd, params.additional_directories)
+        return NewSessionResponse(session_id=active.id)
+
+    async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
+        """Open a session again, and report all of it first. Tool calls that were interrupted are reported as failed."""
+        active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        await replay(self.client, active, end=None if self.turns.has_turns(active.id) else "failed")
+        return LoadSessionResponse()
+
+    async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
+        """Open a session again, without a report."""
+        await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        return ResumeSessionResponse()
+
+    async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
+        """A page of the sessions that have had a prompt, the latest first."""
+        page, cursor = await self._stored.page(params.cwd, params.cursor)
+        return ListSessionsResponse(sessions=[_info(each) for each in page], next_cursor=cursor or UNSET)
+
+    async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
+        """End the turns of a session, and delete it. Nothing happens if it is unknown."""
+        await self.turns.close(params.session_id)
+        await self._stored.delete(params.session_id)
+        return DeleteSessionResponse()
+
+    async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
+        """End the turns of a session, and save it."""
+        self.session(params.session_id)
+        await self.turns.close(params.session_id)
+        await self._stored.close(params.session_id)
+        return CloseSessionResponse()
+
+    async def session_prompt(self, params: PromptRequest) -> PromptResponse:
+        """Run `work` after the earlier prompts of the session, and save what was said."""
+        active = self.session(params.session_id)
+        try:
+            return await self.turns.run(params, self._begin(active, params))
+        finally:
+            await self._stored.save(active.id)
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Save all sessions. Call it with `super()` if you override it."""
+        await super().connection_closed(reason)
+        await self._stored.save_all()
+
+    async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
+        for block in params.prompt:
+            await active.record(encode(SessionUpdateUserMessageChunk(content=block)))
+        texts = [block.text for block in params.prompt if isinstance(block, ContentBlockText)]
+        if active.name_after("\n".join(texts)):
+            await self.client.session_update(title(active.id, active.title))
+        return await self.work(params)
+
+    async def _record(self, params: SessionNotification) -> None:
+        update = params.update
+        if (active := self._stored.active.get(params.session_id)) is not None:
+            await active.record(encode(update))
+            if isinstance(update, SessionUpdateSessionInfoUpdate) and update.title is not UNSET:
+                active.title = update.title
+
+
+def _info(stored: StoredSession) -> SessionInfo:
+    return SessionInfo(
+        session_id=stored.id,
+        cwd=stored.cwd,
+        additional_directories=[*stored.directories] if stored.directories else UNSET,
+        title=stored.title,
+        updated_at=stored.updated_at,
+    )

@@ -1,0 +1,152 @@
+"""The base class of an agent whose sessions are kept in a store, for protocol 2."""
+
+from __future__ import annotations
+
+from .._base import UNSET
+from ..agent import RemoteClient
+from ..codec import encode
+from ..dispatch import ConnectionClosed
+from ..errors import InvalidParamsError, RequestError
+from ..types import (
+    CloseSessionRequest,
+    CloseSessionResponse,
+    ContentBlockText,
+    DeleteSessionRequest,
+    DeleteSessionResponse,
+    ListSessionsRequest,
+    ListSessionsResponse,
+    NewSessionRequest,
+    NewSessionResponse,
+    PromptRequest,
+    PromptResponse,
+    ReplayFromStart,
+    ResumeSessionRequest,
+    ResumeSessionResponse,
+    SessionInfo,
+    SessionUpdate,
+    SessionUpdateSessionInfoUpdate,
+    SessionUpdateStateUpdate,
+    SessionUpdateStateUpdateIdle,
+    UpdateSessionNotification,
+)
+from .active_session import ActiveSession
+from .session_info import title
+from .session_store import SessionStore, StoredSession
+from .states import idle, running
+from .stored_sessions import RecordingClient, StoredSessions, replay
+from .turn_agent import TurnAgent
+from .turns import Reason
+
+__all__ = ["StoredAgent"]
+
+
+class StoredAgent(TurnAgent):
+    """An agent whose sessions can be listed, loaded and resumed, also by another process.
+
+        class MyAgent(StoredAgent):
+            store = SqliteStore("sessions.db")
+
+            async def work(self, params: PromptRequest) -> None:
+                session = self.session(params.session_id)
+                history = session.data or []
+                ...
+                session.data = history
+
+    It records each `session/update` that is sent by `self.client`, prompts among them, and saves them after
+    `save_seconds` at most, and before the state is `idle`; a turn that cannot be saved ends in an error. A prompt for a
+    session that is not open is refused. The first line of the first prompt is the title, unless you send another.
+
+    To add to a response, such as modes, override the handler, call it with `super()`, and change what it returns.
+    """
+
+    store: SessionStore
+    save_seconds: float = 1.0
+
+    def __init__(self, client: RemoteClient) -> None:
+        if not hasattr(self, "store"):
+            raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
+        self._stored = StoredSessions(self.store, save_seconds=self.save_seconds)
+        super().__init__(RecordingClient(client, self._record))
+
+    def session(self, session_id: str) -> ActiveSession:
+        """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
+        return self._stored.get(session_id)
+
+    async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
+        """Begin a session."""
+        active = await self._stored.new(params.cwd, params.additional_directories)
+        return NewSessionResponse(session_id=active.id)
+
+    async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
+        """Open a session again, and report what is asked for, and its state. Interrupted tool calls are cancelled."""
+        if params.replay_from and not isinstance(params.replay_from, ReplayFromStart):
+            raise InvalidParamsError("Invalid params: replayFrom can only be of the type start")
+        active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        is_running = self.turns.has_turns(active.id)
+        if params.replay_from:
+            await replay(self.client, active, end=None if is_running else "cancelled")
+        await self.client.session_update(running(active.id) if is_running else idle(active.id))
+        return ResumeSessionResponse()
+
+    async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
+        """A page of the sessions that have had a prompt, the latest first."""
+        page, cursor = await self._stored.page(params.cwd, params.cursor)
+        return ListSessionsResponse(sessions=[_info(each) for each in page], next_cursor=cursor or UNSET)
+
+    async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
+        """End the turns of a session, and delete it. Nothing happens if it is unknown."""
+        await self.turns.close(params.session_id)
+        await self._stored.delete(params.session_id)
+        return DeleteSessionResponse()
+
+    async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
+        """End the turns of a session, and save it."""
+        self.session(params.session_id)
+        await self.turns.close(params.session_id)
+        await self._stored.close(params.session_id)
+        return CloseSessionResponse()
+
+    async def session_prompt(self, params: PromptRequest) -> PromptResponse:
+        """Start `work` in the background after the earlier prompts of the session, and save what was said."""
+        return await self.turns.run(params, self._begin(self.session(params.session_id), params))
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Save all sessions. Call it with `super()` if you override it."""
+        await super().connection_closed(reason)
+        await self._stored.save_all()
+
+    async def _begin(
+        self, active: ActiveSession, params: PromptRequest
+    ) -> Reason | SessionUpdateStateUpdateIdle | None:
+        texts = [block.text for block in params.prompt if isinstance(block, ContentBlockText)]
+        if active.name_after("\n".join(texts)):
+            await self.client.session_update(title(active.id, active.title))
+        return await self.work(params)
+
+    async def _record(self, params: UpdateSessionNotification) -> None:
+        """Record an update; states are not: the client hears of the end of work when the session is saved."""
+        update = params.update
+        if isinstance(update, SessionUpdateStateUpdateIdle):
+            try:
+                await self._stored.save(params.session_id)
+            except RequestError:
+                if update.stop_reason != "error":
+                    raise
+        elif not isinstance(update, SessionUpdateStateUpdate):
+            await self._keep(params.session_id, update)
+
+    async def _keep(self, session_id: str, update: SessionUpdate) -> None:
+        if (active := self._stored.active.get(session_id)) is not None:
+            await active.record(encode(update))
+            if isinstance(update, SessionUpdateSessionInfoUpdate) and update.title is not UNSET:
+                active.title = update.title
+
+
+def _info(stored: StoredSession) -> SessionInfo:
+    return SessionInfo(
+        session_id=stored.id,
+        cwd=stored.cwd,
+        additional_directories=[*stored.directories] if stored.directories else UNSET,
+        title=stored.title,
+        updated_at=stored.updated_at,
+    )
