@@ -18,7 +18,7 @@ def helpers_of(acp: Any) -> Any:
 
 
 def teller(acp: Any, kept: Any, *, seconds: float = 1000.0) -> type[Any]:
-    """Agents that say back each word of a prompt, but for these: "wait", "fail", "tool", "flood", "name"."""
+    """Agents that say back each word of a prompt, but for these: "wait", "pause", "fail", "tool", "flood", "name"."""
     helpers = helpers_of(acp)
     ids = {} if is_v1(acp) else {"message_id": "m"}
 
@@ -34,6 +34,8 @@ def teller(acp: Any, kept: Any, *, seconds: float = 1000.0) -> type[Any]:
                 match word:
                     case "wait":
                         await asyncio.Event().wait()
+                    case "pause":
+                        await asyncio.sleep(0)
                     case "fail":
                         raise acp.InvalidParamsError("not this")
                     case "tool":

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import run_acpgen
+from tests.postgres_server import postgres
 from tests.support import REPOSITORY, without_slowness
 
 pytestmark = pytest.mark.full
@@ -102,7 +103,7 @@ def build_command(name: str) -> list[str]:
 def test_every_example_is_listed() -> None:
     listed = set(re.findall(r"\]\(([\w./]+)\)", (EXAMPLES / "README.md").read_text(encoding="utf-8")))
     assert listed == {name.partition("/")[0] for name in SCRIPTS}
-    assert len(SCRIPTS) == 8
+    assert len(SCRIPTS) == 9
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -111,7 +112,10 @@ def test_an_example_imports_what_its_command_builds(name: str) -> None:
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     package = build_command(name)[-1]
     modules = {package, *(f"{package}.{module}" for module in ("helpers", "asgi", "remote"))}
-    assert {package} <= imported - set(sys.stdlib_module_names) - {"collections.abc", "http.cookiejar"} <= modules
+    others = {*sys.stdlib_module_names, "collections.abc", "http.cookiejar"}
+    found = {module for module in imported - others if module is not None}
+    assert found <= modules
+    assert found & {package, f"{package}.helpers"}
 
 
 def test_built_packages_are_not_committed() -> None:
@@ -254,3 +258,32 @@ def test_the_vendor_extension_works_end_to_end(examples: Examples) -> None:
     examples("vendor_extension/agent.py")
     ran = examples("vendor_extension/client.py").run("milk", "plants")
     assert ran.stdout == "notes: milk\nthe agent has 1 of them\nnotes: milk, plants\nthe agent has 2 of them\n"
+
+
+POSTGRES = """
+import asyncio, sys
+sys.path.insert(0, ".")
+from acp_sessions.helpers import check_store
+from postgres_store import PostgresStore
+
+async def main():
+    stores = []
+
+    async def make():
+        stores.append(PostgresStore(sys.argv[1]))
+        return stores[-1]
+
+    await check_store(make)
+    await asyncio.gather(*(store.close() for store in stores))
+
+asyncio.run(main())
+"""
+
+
+def test_sessions_in_postgresql(examples: Examples) -> None:
+    """The store passes the check that is published, on a real server."""
+    built = examples("postgres_store.py")
+    with postgres() as url:
+        check = built.script.with_name("check.py")
+        check.write_text(POSTGRES)
+        Example(check).run(url)

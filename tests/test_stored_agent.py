@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,57 @@ def test_what_is_advertised_follows_from_the_class(packages: Packages, file: Pat
     found = able.session_capabilities
     assert None not in (found.list, found.delete, found.resume, found.close)
     assert all(each is not acp.UNSET for each in (found.list, found.delete, found.resume, found.close))
+
+
+class Slow(Failing):
+    """A store whose transactions take some turns of the event loop."""
+
+    async def save(self, session: Any, entries: Sequence[str]) -> None:
+        """Save, in a while."""
+        for _ in range(len(self.saved) % 7):
+            await asyncio.sleep(0)
+        await super().save(session, entries)
+
+
+def said_in(store: Slow) -> str:
+    """What the agent has said, as far as it is saved."""
+    updates = [json.loads(entry) for entry in store.saved]
+    return "".join(each["content"]["text"] for each in updates if each["sessionUpdate"] == "agent_message_chunk")
+
+
+def test_an_answer_comes_after_all_of_its_turn_is_saved(acp: Any, file: Path) -> None:
+    """Also where the next turn has begun, and saves at the same time."""
+
+    async def main() -> None:
+        store = Slow(helpers_of(acp).SqliteStore(file))
+        async with editor(acp, teller(acp, store, seconds=0.0)) as client:
+            session = await client.new()
+            for at in range(300):
+                prompt = [{"type": "text", "text": f"<{at}> some words"}]
+                await client.peer.request(f"p{at}", "session/prompt", {"sessionId": session, "prompt": prompt})
+            ended = 0
+            while ended < 300:
+                message = await client.peer.receive()
+                if "stopReason" in str(message):
+                    assert f"<{ended}>somewords" in said_in(store), f"prompt {ended} was answered, and is not saved"
+                    ended += 1
+
+    run(main())
+
+
+def test_what_is_recorded_during_a_save_is_saved_soon(acp: Any, file: Path) -> None:
+    """Without a further update that would start it."""
+
+    async def main() -> None:
+        store = Slow(helpers_of(acp).SqliteStore(file))
+        async with editor(acp, teller(acp, store, seconds=0.0)) as client:
+            session = await client.new()
+            turn = asyncio.ensure_future(
+                client.peer.handler.session_prompt(prompt_of(acp, session, "some pause words pause at the end wait"))
+            )
+            while "somewordsattheend" not in said_in(store):
+                await asyncio.sleep(0.001)
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+
+    run(main(), seconds=20)

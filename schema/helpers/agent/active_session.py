@@ -100,7 +100,7 @@ class ActiveSession:
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
         elif self._timer is None and self._saving is None:
-            self._timer = asyncio.get_running_loop().call_later(self._save_seconds, self._start_saving)
+            self._save_soon()
 
     async def save(self) -> None:
         """Save all that was recorded before. Raises `InternalError` if that fails; it is kept, to be saved later."""
@@ -120,6 +120,9 @@ class ActiveSession:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _save_soon(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._save_seconds, self._start_saving)
+
     def _start_saving(self) -> asyncio.Task[None]:
         if self._timer is not None:
             self._timer.cancel()
@@ -138,11 +141,14 @@ class ActiveSession:
             self._unsaved.put_back(entries)
             self._is_changed = True
             raise
+        finally:
+            self._saving = None  # not by a callback: until that runs, more may be recorded
         count = stored.entries + len(entries)
         self._stored = replace(self._stored, updated_at=stored.updated_at, entries=count)
+        if self._unsaved.size:
+            self._save_soon()
 
     def _saved(self, task: asyncio.Task[None]) -> None:
-        self._saving = None
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the session %r cannot be saved: %s", self.id, error)
 

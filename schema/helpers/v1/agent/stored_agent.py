@@ -105,11 +105,7 @@ class StoredAgent(TurnAgent):
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work` after the earlier prompts of the session, and save what was said."""
-        active = self.session(params.session_id)
-        try:
-            return await self.turns.run(params, self._begin(active, params))
-        finally:
-            await self._stored.save(active.id)
+        return await self.turns.run(params, self._begin(self.session(params.session_id), params))
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Save all sessions. Call it with `super()` if you override it."""
@@ -120,9 +116,12 @@ class StoredAgent(TurnAgent):
         for block in params.prompt:
             await active.record(encode(SessionUpdateUserMessageChunk(content=block)))
         texts = [block.text for block in params.prompt if isinstance(block, ContentBlockText)]
-        if active.name_after("\n".join(texts)):
-            await self.client.session_update(title(active.id, active.title))
-        return await self.work(params)
+        try:
+            if active.name_after("\n".join(texts)):
+                await self.client.session_update(title(active.id, active.title))
+            return await self.work(params)
+        finally:
+            await active.save()  # before the next turn begins
 
     async def _record(self, params: SessionNotification) -> None:
         update = params.update
