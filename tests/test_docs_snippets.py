@@ -127,7 +127,7 @@ COOKBOOK = {
     "settings": ["current_mode_update"],
     "cancelling": [],
     "blocking": ["agent_message_chunk"],
-    "loading": ["agent_message_chunk"],
+    "storing": ["session_info_update", "agent_message_chunk"],
     "files": [],
 }
 """The agents of docs/agent.md, and the updates that each sends for a prompt."""

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 if TYPE_CHECKING:
+    from .active_session import ActiveSession
     from .call_messages import ask_permission
+    from .check_store import check_store
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
@@ -19,22 +21,26 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .session_info import title
+    from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
+    from .sqlite_store import SqliteStore
+    from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AcpParameters",
+    "AcpParameters", "ActiveSession",
     "HttpParameters",
+    "ListPlace",
     "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
-    "StdioParameters",
+    "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_store", "command", "commands", "config_options",
     "diff",
     "image",
     "link",
@@ -46,14 +52,17 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_servers",
-    "McpParameters": "mcp_servers", "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls",
-    "StdioParameters": "mcp_servers", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content", "link": "content",
-    "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
+    "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
+    "ListPlace": "session_store", "McpKind": "mcp_servers", "McpParameters": "mcp_servers",
+    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "SessionChangedError": "session_store",
+    "SessionStore": "session_store", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
+    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "check_store": "check_store", "command": "updates", "commands": "updates", "config_options": "updates",
+    "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
+    "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
+    "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
     "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
     "usage": "session_usage", "user_message": "updates",

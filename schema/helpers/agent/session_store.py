@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .._base import UNSET
+from ..types import SessionInfo
+
 __all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]
 
 
@@ -32,6 +35,16 @@ class StoredSession:
     def place(self) -> ListPlace:
         """Where the session stands in the list of sessions."""
         return ListPlace(self.updated_at, self.id)
+
+    def to_info(self) -> SessionInfo:
+        """What the list of sessions says of it."""
+        return SessionInfo(
+            session_id=self.id,
+            cwd=self.cwd,
+            additional_directories=[*self.directories] if self.directories else UNSET,
+            title=self.title,
+            updated_at=self.updated_at,
+        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 if TYPE_CHECKING:
+    from .active_session import ActiveSession
     from .call_messages import ask_permission
+    from .check_store import check_store
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .session_info import title
+    from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
+    from .sqlite_store import SqliteStore
     from .states import idle, requires_action, running
+    from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .turn_agent import TurnAgent
     from .turns import Turns
@@ -33,15 +38,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AcpParameters",
+    "AcpParameters", "ActiveSession",
     "HttpParameters",
+    "ListPlace",
     "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
-    "StdioParameters",
+    "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_store", "command", "commands", "config_options",
     "diff",
     "idle", "image",
     "link",
@@ -54,18 +60,21 @@ __all__ = [
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_servers",
-    "McpParameters": "mcp_servers", "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls",
-    "StdioParameters": "mcp_servers", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
-    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states", "resource": "content",
-    "running": "states", "select_permission": "permissions", "select_permission_option": "permissions",
-    "session_update": "notification", "terminal": "content", "text": "content", "title": "session_info",
-    "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage", "user_message": "updates",
-    "whole_agent_message": "updates", "whole_agent_thought": "updates", "whole_user_message": "updates",
+    "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
+    "ListPlace": "session_store", "McpKind": "mcp_servers", "McpParameters": "mcp_servers",
+    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "SessionChangedError": "session_store",
+    "SessionStore": "session_store", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
+    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "check_store": "check_store", "command": "updates", "commands": "updates", "config_options": "updates",
+    "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
+    "mcp_parameters": "mcp_servers", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
+    "resource": "content", "running": "states", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 if TYPE_CHECKING:
+    from .active_session import ActiveSession
     from .call_messages import ask_permission
+    from .check_store import check_store
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .login import LoginClient, LoginError, LoginRestart
@@ -38,8 +40,11 @@ if TYPE_CHECKING:
         SessionAttribute, SessionChange, SessionEntry, SessionState,
         Terminal, TerminalChange, ToolCall,
     )
+    from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
+    from .sqlite_store import SqliteStore
     from .states import idle, requires_action, running
+    from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .tool_subjects import PermissionSubject
     from .turn_agent import TurnAgent
@@ -53,21 +58,21 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AcpParameters", "AgentMessage", "AttributesChange",
+    "AcpParameters", "ActiveSession", "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
     "HttpParameters",
-    "LoginClient", "LoginError", "LoginRestart",
+    "ListPlace", "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
     "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
-    "StdioParameters",
+    "Session", "SessionAttribute", "SessionChange", "SessionChangedError", "SessionClient", "SessionEntry",
+    "SessionState", "SessionStore", "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
     "TurnResult", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_store", "command", "commands", "config_options",
     "diff",
     "idle", "image",
     "link",
@@ -81,30 +86,33 @@ __all__ = [
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "AgentMessage": "session_entries", "AttributesChange": "session_entries",
-    "Compaction": "session_entries", "CompactionChange": "session_entries", "HttpParameters": "mcp_servers",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_servers",
-    "McpParameters": "mcp_servers", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionChoice": "permission_client",
-    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
-    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
-    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
-    "RunningToolCall": "tool_calls", "Session": "session_client", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "StdioParameters": "mcp_servers",
+    "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "AgentMessage": "session_entries",
+    "AttributesChange": "session_entries", "Compaction": "session_entries", "CompactionChange": "session_entries",
+    "HttpParameters": "mcp_servers", "ListPlace": "session_store", "LoginClient": "login", "LoginError": "login",
+    "LoginRestart": "login", "McpKind": "mcp_servers", "McpParameters": "mcp_servers", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
+    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionChangedError": "session_store",
+    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
+    "SessionStore": "session_store", "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store",
+    "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent", "StoredSession": "session_store",
     "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
     "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
     "TurnChange": "session_client", "TurnResult": "prompt_turns", "Turns": "turns", "Usage": "session_entries",
     "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content", "link": "content",
-    "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states", "resource": "content",
-    "running": "states", "select_permission": "permissions", "select_permission_option": "permissions",
-    "session_update": "notification", "terminal": "content", "text": "content", "title": "session_info",
-    "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage", "user_message": "updates",
-    "whole_agent_message": "updates", "whole_agent_thought": "updates", "whole_user_message": "updates",
+    "ask_permission": "call_messages", "audio": "content", "check_store": "check_store", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
+    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
+    "resource": "content", "running": "states", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on
 

@@ -22,7 +22,6 @@ from ..types import (
     ReplayFromStart,
     ResumeSessionRequest,
     ResumeSessionResponse,
-    SessionInfo,
     SessionUpdate,
     SessionUpdateSessionInfoUpdate,
     SessionUpdateStateUpdate,
@@ -31,7 +30,7 @@ from ..types import (
 )
 from .active_session import ActiveSession
 from .session_info import title
-from .session_store import SessionStore, StoredSession
+from .session_store import SessionStore
 from .states import idle, running
 from .stored_sessions import RecordingClient, StoredSessions, replay
 from .turn_agent import TurnAgent
@@ -91,7 +90,7 @@ class StoredAgent(TurnAgent):
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """A page of the sessions that have had a prompt, the latest first."""
         page, cursor = await self._stored.page(params.cwd, params.cursor)
-        return ListSessionsResponse(sessions=[_info(each) for each in page], next_cursor=cursor or UNSET)
+        return ListSessionsResponse(sessions=[each.to_info() for each in page], next_cursor=cursor or UNSET)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """End the turns of a session, and delete it. Nothing happens if it is unknown."""
@@ -140,13 +139,3 @@ class StoredAgent(TurnAgent):
             await active.record(encode(update))
             if isinstance(update, SessionUpdateSessionInfoUpdate) and update.title is not UNSET:
                 active.title = update.title
-
-
-def _info(stored: StoredSession) -> SessionInfo:
-    return SessionInfo(
-        session_id=stored.id,
-        cwd=stored.cwd,
-        additional_directories=[*stored.directories] if stored.directories else UNSET,
-        title=stored.title,
-        updated_at=stored.updated_at,
-    )
