@@ -1,0 +1,219 @@
+"""One end of a connection for tests, in raw messages: it keeps all that it gets, and sends anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ..errors import InternalError, MethodNotFoundError, RequestError
+from ..transport import ByteTransport
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__: list[str] = []
+
+logger: Final = logging.getLogger("acp")
+
+Answer: TypeAlias = Any | RequestError | Callable[[Any], Any]
+"""What a request is answered with: a result, an error, or a function of the params that returns or raises one."""
+
+
+class ScriptedPeer:
+    """The base of `ScriptedAgent` and `ScriptedClient`.
+
+    `received` has all messages of the other side, in their order; what is no JSON is a str. It grows without a limit.
+    Requests are answered from `answers` by their methods; those that are not there get "method not found".
+    """
+
+    def __init__(self, answers: Mapping[str, Answer] | None) -> None:
+        self.answers: dict[str, Answer] = dict(answers or {})
+        self.received: list[Any] = []
+        self.is_closed = False
+        """True once the other side has closed the connection."""
+        self._transport: ByteTransport | None = None
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._sent = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._news: asyncio.Future[None] | None = None
+
+    # --- What it sends -------------------------------------------------------------------------------------------
+
+    async def write(self, line: bytes) -> None:
+        """Send bytes as they are, sense or nonsense; they have no line break."""
+        if self._transport is None:
+            raise RuntimeError("it is not connected yet")
+        await self._transport.write(line)
+
+    async def send(self, **message: Any) -> None:
+        """Send a message with these members, and `jsonrpc` if it is not among them."""
+        await self.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def notify(self, method: str, **params: Any) -> None:
+        """Send a notification, with its params by their names on the wire."""
+        await self.send(method=method, params=params)
+
+    async def request(self, method: str, **params: Any) -> Any:
+        """Send a request, and wait for its result. Raises `RequestError` for an error, `ConnectionError` at the end."""
+        number, self._sent = self._sent, self._sent + 1
+        future = self._pending[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self.send(id=number, method=method, params=params)
+            return await future
+        finally:
+            del self._pending[number]
+
+    async def hang_up(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def die(self, code: int = 1) -> None:
+        """End this process at once, as a crash does, if it serves stdin and stdout; else close the connection."""
+        if isinstance(self._transport, _Stdio):
+            os._exit(code)
+        await self.hang_up()
+
+    # --- What it gets --------------------------------------------------------------------------------------------
+
+    def calls(self, method: str) -> list[Any]:
+        """The params of all requests and notifications of this method that have come."""
+        found = [each for each in self.received if isinstance(each, dict) and each.get("method") == method]
+        return [each.get("params") for each in found]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until `condition` is true; it is asked after each message. Raises `ConnectionError` at the end."""
+        while not condition():
+            if self.is_closed:
+                raise ConnectionError("the other side has closed the connection")
+            if self._news is None:
+                self._news = asyncio.get_running_loop().create_future()
+            await self._news
+
+    async def call(self, method: str, count: int = 1) -> Any:
+        """Wait for the call number `count` of a method, from 1 on; returns its params."""
+        await self.until(lambda: len(self.calls(method)) >= count)
+        return self.calls(method)[count - 1]
+
+    async def handle(self, method: str, params: Any) -> Any:
+        """Answer a request: returns the result, or raises `RequestError`. Override it for more than `answers`."""
+        if method not in self.answers:
+            raise MethodNotFoundError(f"Method not found: {method}")
+        answer = self.answers[method]
+        found = answer(params) if callable(answer) else answer
+        if isinstance(found, Awaitable):
+            found = await found  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(found, RequestError):
+            raise found
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    def notified(self, method: str, params: Any) -> None:
+        """Called for each notification."""
+
+    # --- Running -------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def connected(self, transport: ByteTransport) -> AsyncGenerator[Self, None]:
+        """Talk over a transport during the block, which gets this object; then close it."""
+        self._transport = transport
+        reading = asyncio.ensure_future(self._read(transport))
+        try:
+            yield self
+        finally:
+            for task in (reading, *self._tasks):
+                task.cancel()
+            await asyncio.gather(reading, *self._tasks, return_exceptions=True)
+            await transport.close()
+
+    async def serve(self, transport: ByteTransport) -> None:
+        """Talk over a transport until the other side closes it."""
+        async with self.connected(transport):
+            with suppress(ConnectionError):
+                await self.until(lambda: False)
+
+    def run(self) -> None:
+        """Talk over stdin and stdout until stdin ends: for a script that is started as a process."""
+        asyncio.run(self.serve(_Stdio()))
+
+    async def _read(self, transport: ByteTransport) -> None:
+        try:
+            while (line := await transport.read()) is not None:
+                self._take(line)
+                self._tell()
+        finally:
+            self.is_closed = True
+            for future in self._pending.values():
+                if not future.done():
+                    future.set_exception(ConnectionError("the other side has closed the connection"))
+            self._tell()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message: Any = json.loads(line)
+        except ValueError:
+            self.received.append(line.decode(errors="replace"))
+            return
+        self.received.append(message)
+        match message:
+            case {"method": str(method), "id": number}:
+                self.start(self._respond(number, method, message.get("params")))
+            case {"method": str(method)}:
+                self.notified(method, message.get("params"))
+            case {"id": int(number)} if number in self._pending and not self._pending[number].done():
+                if "error" in message:
+                    self._pending[number].set_exception(RequestError.from_json(message["error"]))
+                else:
+                    self._pending[number].set_result(message.get("result"))
+            case _:
+                pass
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run a coroutine beside the others, until the connection ends at most."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            logger.error("a script has failed", exc_info=error)
+
+    async def _respond(self, number: Any, method: str, params: Any) -> None:
+        try:
+            outcome = {"result": await self.handle(method, params)}
+        except RequestError as error:
+            outcome = {"error": error.to_json()}
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception as error:
+            logger.exception("a script has failed")
+            outcome = {"error": InternalError(f"the script has failed: {error!r}").to_json()}
+        with suppress(ConnectionError):
+            await self.send(id=number, **outcome)
+
+    def _tell(self) -> None:
+        news, self._news = self._news, None
+        if news is not None and not news.done():
+            news.set_result(None)
+
+
+class _Stdio:
+    """Lines on stdin and stdout, in threads: so it works with all kinds of streams."""
+
+    async def read(self) -> bytes | None:
+        return await asyncio.to_thread(sys.stdin.buffer.readline) or None
+
+    async def write(self, message: bytes) -> None:
+        sys.stdout.buffer.write(message + b"\n")
+        sys.stdout.buffer.flush()
+
+    async def close(self) -> None:
+        sys.stdout.flush()
