@@ -135,13 +135,16 @@ def _is_leftover(path: str) -> bool:
 
 
 def _homes(project: Project) -> Iterator[Path]:
+    """The folders of the files. There may be one for a release alone, which lacks what the others use."""
     role, protocol = project.role.value, "-".join(f"v{each.protocol}" for each in project.sources)
     templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
     if not (data / protocol / role).is_dir():
-        known = ", ".join(path.name for path in sorted(data.iterdir()))
+        known = ", ".join(path.name for path in sorted(data.iterdir()) if "@" not in path.name)
         hint = f"there are projects for {known}; for an existing project, use `acpgen build`"
         raise input_error("project-protocol", f"there is no project of the role {role} for {protocol}", hint=hint)
-    yield from (templates / "common", templates / role, data / protocol / role)
+    release = "-".join(f"v{each.protocol}@{each.release}" for each in project.sources)
+    own = next(folder for folder in (data / release / role, data / protocol / role) if folder.is_dir())
+    yield from (templates / "common", templates / role, own)
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:

@@ -22,7 +22,9 @@ __main__.main()
 """The program; a message of it that does not fit the protocol is an error."""
 
 
-class ChatTest(unittest.TestCase):
+class ChatCase(unittest.TestCase):
+    """A test that starts the chat."""
+
     agent: tuple[str, ...] = (sys.executable, str(HERE / "fake_agent.py"))
 
     def start(self, *command: str) -> subprocess.Popen[str]:
@@ -53,14 +55,16 @@ class ChatTest(unittest.TestCase):
             found += character
         return found
 
+
+class ChatTest(ChatCase):
     def test_the_user_decides_what_is_allowed(self) -> None:
-        for number, option in ((1, "allow"), (2, "reject")):
+        for number, option in ((1, "allow_once"), (2, "reject_once")):
             with self.subTest(option):
                 out, err = self.start_with_agent().communicate(f"Hello\nwhat?\n{number}\n", timeout=30)
                 self.assertEqual(err, "")
                 self.assertIn("Hello. ", out)
                 self.assertIn("Edit notes.txt", out)
-                self.assertIn("1  Allow", out)
+                self.assertIn("1  Allow once", out)
                 self.assertIn(f"Got {option}.\n[end_turn]", out)
 
     def test_the_end_of_the_input_allows_nothing(self) -> None:

@@ -27,8 +27,8 @@ def say(text: str) -> None:
 
 def ask() -> None:
     options = [
-        {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+        {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
+        {"optionId": "reject_once", "name": "Reject once", "kind": "reject_once"},
     ]
     call = {"toolCallId": "1", "title": "Edit notes.txt"}  # version 2 has the title only
     params = {"sessionId": "1", "title": call["title"], "toolCall": call, "options": options}

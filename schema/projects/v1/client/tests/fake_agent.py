@@ -1,61 +1,60 @@
-"""A small agent in raw messages, for the tests: it says "Hello", asks for permission, and says what it got.
+"""A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses.
+The prompt "fail" it refuses; "edit" and "run" it does at once. With `login` on its command line, it wants a login first.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import sys
 from typing import Any
 
-
-def send(**message: Any) -> None:
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-
-
-def say(text: str) -> None:
-    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
-    send(method="session/update", params={"sessionId": "1", "update": update})
+from new_project.acp import AuthenticationRequiredError, RequestError
+from new_project.acp.helpers import ScriptedAgent, ScriptedTurn
 
 
-def ask() -> None:
-    call = {"toolCallId": "1", "title": "Edit notes.txt"}
-    options = [
-        {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
-    ]
-    send(
-        id="question",
-        method="session/request_permission",
-        params={"sessionId": "1", "toolCall": call, "options": options},
-    )
+async def play(turn: ScriptedTurn) -> None:
+    match turn.text:
+        case "fail":
+            raise RequestError("Not today")
+        case "edit":
+            change = {"type": "diff", "path": "/notes.txt", "oldText": "colour", "newText": "color"}
+            await turn.tool_update(await turn.tool("Edit", kind="edit"), content=[change])
+        case "run":
+            command = {"command": sys.executable, "args": ["-c", "print('from a command')"]}
+            terminal = await turn.request("terminal/create", **command)
+            await turn.request("terminal/wait_for_exit", **terminal)
+            await turn.request("terminal/release", **terminal)
+        case _:
+            await hello(turn)
 
 
-def main() -> None:
-    prompt: Any = None
-    for line in sys.stdin:
-        message = json.loads(line)
-        match message.get("method"):
-            case "initialize":
-                send(id=message["id"], result={"protocolVersion": 1})
-            case "session/new":
-                send(id=message["id"], result={"sessionId": "1"})
-            case "session/prompt" if message["params"]["prompt"][0]["text"] == "fail":
-                send(id=message["id"], error={"code": -32603, "message": "Not today"})
-            case "session/prompt":
-                prompt = message["id"]
-                say("Hello. ")
-                ask()
-            case "session/cancel":
-                say("Stopped. ")
-                send(id=prompt, result={"stopReason": "cancelled"})
-                prompt = None
-            case None if prompt is not None:
-                say(f"Got {message['result']['outcome'].get('optionId')}.")
-                send(id=prompt, result={"stopReason": "end_turn"})
-            case _:
-                pass
+async def hello(turn: ScriptedTurn) -> None:
+    try:
+        await turn.say("Hello. ")
+        await turn.say(f"Got {await turn.ask('Edit notes.txt')}.")
+    except asyncio.CancelledError:
+        await turn.say("Stopped. ")
+        if turn.text == "hang":
+            await turn.hang()
 
 
-main()
+class Locked(ScriptedAgent):
+    """An agent that wants a login."""
+
+    is_open = False
+
+    def hello(self) -> dict[str, Any]:
+        return {**super().hello(), "authMethods": [{"id": "key", "name": "The keyring"}]}
+
+    async def handle(self, method: str, params: Any) -> Any:
+        if method == "authenticate":
+            self.is_open = True
+            return {}
+        if method == "session/new" and not self.is_open:
+            raise AuthenticationRequiredError
+        return await super().handle(method, params)
+
+
+if __name__ == "__main__":
+    (Locked if "login" in sys.argv else ScriptedAgent)(play).run()

@@ -27,8 +27,8 @@ def tell_state(**state: str) -> None:
 
 def ask() -> None:
     options = [
-        {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+        {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
+        {"optionId": "reject_once", "name": "Reject once", "kind": "reject_once"},
     ]
     params = {"sessionId": "1", "title": "Edit notes.txt", "options": options}
     send(id="question", method="session/request_permission", params=params)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from types import FrameType
 
 
@@ -28,6 +29,15 @@ class Keyboard:
             line = None if self._ended else await self._lines.get()
             self._ended = line is None
             return line
+
+    async def choose(self, names: Sequence[str]) -> int | None:
+        """Ask which of `names` the user wants; returns its index, None at the end of the input."""
+        for number, name in enumerate(names, 1):
+            print(f"  {number}  {shown(name)}")
+        while (line := await self.ask("number> ")) is not None:
+            if line.isdecimal() and 1 <= int(line) <= len(names):
+                return int(line) - 1
+        return None
 
     def end(self) -> None:
         """Let this be the end of the input."""
@@ -53,3 +63,14 @@ def on_interrupt(act: Callable[[], object]) -> Generator[None, None, None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def shown(text: str) -> str:
+    """The text of somebody else, without what would act on the terminal."""
+    return "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def diff(path: str, old: str, new: str) -> str:
+    """The lines that differ between two texts."""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
+    return shown("\n".join(lines))
