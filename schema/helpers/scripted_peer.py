@@ -60,12 +60,19 @@ class ScriptedPeer:
         await self.send(method=method, params=params)
 
     async def request(self, method: str, **params: Any) -> Any:
-        """Send a request, and wait for its result. Raises `RequestError` for an error, `ConnectionError` at the end."""
+        """Send a request, and wait for its result. Cancelling the task cancels the request.
+
+        Raises `RequestError` for an error, and `ConnectionError` at the end.
+        """
         number, self._sent = self._sent, self._sent + 1
         future = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
             await self.send(id=number, method=method, params=params)
             return await future
+        except asyncio.CancelledError:
+            if not self.is_closed:
+                self.start(self.notify("$/cancel_request", requestId=number))
+            raise
         finally:
             del self._pending[number]
 

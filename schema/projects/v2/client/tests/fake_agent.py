@@ -1,65 +1,61 @@
-"""A small agent in raw messages, for the tests: it says "Hello", asks for permission, and says what it got.
+"""A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses.
+The prompt "fail" it refuses; "edit" and "run" it does at once. With `login` on its command line, it wants a login first.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import sys
+from base64 import b64encode
 from typing import Any
 
-HELLO: Any = {"protocolVersion": 2, "info": {"name": "fake", "version": "1"}, "capabilities": {"session": {}}}
+from new_project.acp import AuthenticationRequiredError, RequestError
+from new_project.acp.helpers import ScriptedAgent, ScriptedTurn
 
 
-def send(**message: Any) -> None:
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+async def play(turn: ScriptedTurn) -> None:
+    match turn.text:
+        case "fail":
+            raise RequestError("Not today")
+        case "edit":
+            patch = {"format": "git_patch", "text": "--- /notes.txt\n+++ /notes.txt\n@@ -1 +1 @@\n-colour\n+color"}
+            change = {"type": "diff", "changes": [{"operation": "modify", "path": "/notes.txt"}], "patch": patch}
+            await turn.tool_update(await turn.tool("Edit", kind="edit"), content=[change])
+        case "run":
+            output = b64encode(b"from a command\n").decode()
+            terminal = {"sessionUpdate": "terminal_output_chunk", "terminalId": "1", "data": output}
+            await turn.update(terminal)
+        case _:
+            await hello(turn)
 
 
-def say(text: str) -> None:
-    update = {"sessionUpdate": "agent_message_chunk", "messageId": "1", "content": {"type": "text", "text": text}}
-    send(method="session/update", params={"sessionId": "1", "update": update})
+async def hello(turn: ScriptedTurn) -> None:
+    try:
+        await turn.say("Hello. ")
+        await turn.say(f"Got {await turn.ask('Edit notes.txt')}.")
+    except asyncio.CancelledError:
+        await turn.say("Stopped. ")
+        if turn.text == "hang":
+            await turn.hang()
 
 
-def tell_state(**state: str) -> None:
-    send(method="session/update", params={"sessionId": "1", "update": {"sessionUpdate": "state_update", **state}})
+class Locked(ScriptedAgent):
+    """An agent that wants a login."""
+
+    is_open = False
+
+    def hello(self) -> dict[str, Any]:
+        return {**super().hello(), "authMethods": [{"type": "agent", "methodId": "key", "name": "The keyring"}]}
+
+    async def handle(self, method: str, params: Any) -> Any:
+        if method == "auth/login":
+            self.is_open = True
+            return {}
+        if method == "session/new" and not self.is_open:
+            raise AuthenticationRequiredError
+        return await super().handle(method, params)
 
 
-def ask() -> None:
-    options = [
-        {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
-        {"optionId": "reject_once", "name": "Reject once", "kind": "reject_once"},
-    ]
-    params = {"sessionId": "1", "title": "Edit notes.txt", "options": options}
-    send(id="question", method="session/request_permission", params=params)
-
-
-def main() -> None:
-    is_busy = False
-    for line in sys.stdin:
-        message = json.loads(line)
-        match message.get("method"):
-            case "initialize":
-                send(id=message["id"], result=HELLO)
-            case "session/new":
-                send(id=message["id"], result={"sessionId": "1"})
-            case "session/prompt" if message["params"]["prompt"][0]["text"] == "fail":
-                send(id=message["id"], error={"code": -32603, "message": "Not today"})
-            case "session/prompt":
-                is_busy = True
-                send(id=message["id"], result={"messageId": "1"})
-                tell_state(state="running")
-                say("Hello. ")
-                ask()
-            case "session/cancel":
-                say("Stopped. ")
-                tell_state(state="idle", stopReason="cancelled")
-                is_busy = False
-            case None if is_busy:
-                say(f"Got {message['result']['outcome'].get('optionId')}.")
-                tell_state(state="idle", stopReason="end_turn")
-            case _:
-                pass
-
-
-main()
+if __name__ == "__main__":
+    (Locked if "login" in sys.argv else ScriptedAgent)(play).run()

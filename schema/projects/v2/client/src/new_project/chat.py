@@ -1,170 +1,133 @@
-"""The chat: it sends what the user types, and prints what the agent does."""
+"""The chat: it sends what the user types, and shows what the agent does."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from .acp import (
-    PROTOCOL_VERSION,
-    CancelSessionNotification,
-    Client,
-    ConnectionClosed,
-    ContentBlock,
-    ContentBlockText,
-    Error,
-    Implementation,
-    InitializeRequest,
-    NewSessionRequest,
+    AuthMethod,
     PermissionOption,
-    PromptRequest,
+    PlanUpdateContentItems,
     RemoteAgent,
     RequestError,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    SessionUpdateAgentMessage,
-    SessionUpdateAgentMessageChunk,
-    SessionUpdateAgentThoughtChunk,
-    SessionUpdateStateUpdateIdle,
-    SessionUpdateStateUpdateIdleError,
-    SessionUpdateStateUpdateIdleNone,
-    SessionUpdateStateUpdateRequiresAction,
-    SessionUpdateStateUpdateRunning,
-    SessionUpdateToolCallUpdate,
-    SessionUpdateUserMessage,
-    UpdateSessionNotification,
+    ToolCallContentDiff,
     spawn_agent,
 )
-from .acp.helpers import permission_cancelled, select_permission_option, text
-from .terminal import Keyboard, on_interrupt
+from .acp.helpers import (
+    AgentMessage,
+    LoginClient,
+    LoginError,
+    MessageChange,
+    PermissionChoice,
+    PermissionClient,
+    PermissionQuestion,
+    PlanChange,
+    Session,
+    SessionClient,
+    TerminalChange,
+    Thought,
+    ToolCall,
+    ToolCallChange,
+    TurnChange,
+)
+from .terminal import Keyboard, on_interrupt, shown
 
 
-class Chat(Client):
-    """The client: the agent tells it what happens, and asks it for permission."""
+class Chat(SessionClient, PermissionClient, LoginClient):
+    """The client: it asks the user where the agent asks."""
 
-    def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard) -> None:
+    def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard, command: Sequence[str]) -> None:
         super().__init__(agent)
+        self.login_command = command
         self._keyboard = keyboard
-        self._session_id = ""
-        self._questions: set[asyncio.Task[Any] | None] = set()
+        self._is_busy = False
         self._cancelling: asyncio.Task[None] | None = None
-        self._work: asyncio.Future[str] | None = None
+        self._talking: asyncio.Task[None] | None = None
 
-    # --- What the agent calls ---
+    # --- What the agent asks ---
 
-    async def session_update(self, params: UpdateSessionNotification) -> None:
-        """Print what happens; that the session is idle ends the wait for the work on a prompt."""
-        match params.update:
-            case SessionUpdateAgentMessageChunk(content=content) | SessionUpdateAgentThoughtChunk(content=content):
-                print(_text(content), end="", flush=True)
-            case SessionUpdateAgentMessage(content=list(blocks)):
-                print(*map(_text, blocks), sep="", end="", flush=True)
-            case SessionUpdateToolCallUpdate(title=title, status=status):
-                print("\n*", *(word for word in (title, status) if isinstance(word, str)))
-            case SessionUpdateUserMessage() | SessionUpdateStateUpdateRunning():
-                pass  # that is no news
-            case SessionUpdateStateUpdateRequiresAction():
-                pass  # the question comes by itself
-            case other if isinstance(other, SessionUpdateStateUpdateIdle):
-                if self._work is not None and not self._work.done():
-                    self._work.set_result(_reason(other))
-            case other:
-                print(f"\n({other.session_update})")
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """Wait no longer: nothing more comes."""
-        if self._work is not None and not self._work.done():
-            self._work.set_exception(reason)
-
-    async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption:
         """Ask the user; no answer allows nothing."""
-        question = asyncio.current_task()
-        self._questions.add(question)
-        try:
-            return await self._choose(params.title, params.options)
-        except asyncio.CancelledError:
-            return permission_cancelled()  # the user has cancelled the prompt, or the agent its question
-        finally:
-            self._questions.discard(question)
+        print(f"\nThe agent asks for permission. {shown(question.title)}")
+        options = question.request.options
+        number = await self._keyboard.choose([option.name for option in options])
+        return "cancel" if number is None else options[number]
 
-    async def _choose(self, title: str, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-        print(f"\nThe agent asks for permission. {title}")
-        for number, option in enumerate(options, 1):
-            print(f"  {number}  {option.name}")
-        while (line := await self._keyboard.ask("number> ")) is not None:
-            if line.isdecimal() and 1 <= int(line) <= len(options):
-                return select_permission_option(options[int(line) - 1].option_id)
-        return permission_cancelled()
+    async def choose_login(self, methods: Sequence[AuthMethod]) -> AuthMethod | None:
+        """Ask the user how to log in."""
+        print("\nThe agent wants you to log in.")
+        number = await self._keyboard.choose([str(getattr(method, "name", "?")) for method in methods])
+        return None if number is None else methods[number]
 
     # --- What the user does ---
 
-    async def open(self) -> None:
-        """Agree with the agent on the protocol, and open a session."""
-        hello = InitializeRequest(
-            protocol_version=PROTOCOL_VERSION, info=Implementation(name="new-project", version="0.1.0")
-        )
-        agreed = await self.agent.initialize(hello)
-        if agreed.protocol_version != PROTOCOL_VERSION:
-            sys.exit(f"the agent speaks version {agreed.protocol_version} of the protocol")
-        session = await self.agent.session_new(NewSessionRequest(cwd=os.getcwd()))
-        self._session_id = session.session_id
-
     async def talk(self) -> None:
-        """Send what the user types, line by line until there are no more."""
-        while (line := await self._keyboard.ask("> ")) is not None:
-            if line.strip():
-                try:
-                    await self._prompt(line)
-                except RequestError as error:
-                    print(f"\n[the agent refuses: {error}]")
-
-    async def _prompt(self, line: str) -> None:
-        self._work = asyncio.get_running_loop().create_future()
+        """Open a session, and send what the user types, line by line until there are no more."""
+        await self.start("new-project", "0.1.0")
         try:
-            await self.agent.session_prompt(PromptRequest(session_id=self._session_id, prompt=[text(line)]))
-            # the prompt is taken; how the work on it goes is told by updates
-            print(f"\n[{await self._work}]")
+            session = await self.with_login(lambda: self.open(os.getcwd()))
+        except LoginError as error:
+            raise SystemExit(str(error)) from error
+        self._talking = asyncio.current_task()
+        with on_interrupt(lambda: self._interrupt(session)):
+            while (line := await self._keyboard.ask("> ")) is not None:
+                if line.strip():
+                    await self._prompt(session, line)
+
+    async def _prompt(self, session: Session, line: str) -> None:
+        self._is_busy = True
+        try:
+            async with session.prompt(line) as turn:
+                async for change in turn:
+                    _show(change)
+            print(f"\n[{turn.result.stop_reason}]")
+        except RequestError as error:
+            print(f"\n[the agent refuses: {error}]")
         finally:
-            self._work.cancel()
-            self._work = None
+            self._is_busy = False
+            self._cancelling = None
 
-    def interrupt(self) -> None:
-        """Ctrl-C: cancel what the agent does; end the chat where it does nothing."""
-        if self._work is None:
+    def _interrupt(self, session: Session) -> None:
+        """Ctrl-C: cancel what the agent does; where it does nothing, or does not stop, end the chat."""
+        if self._is_busy and self._cancelling is None:
+            self._cancelling = asyncio.create_task(session.cancel())
+        elif self._is_busy and self._talking is not None:
+            self._talking.cancel()
+        else:
             self._keyboard.end()
-            return
-        self._cancelling = asyncio.create_task(self._cancel())
-
-    async def _cancel(self) -> None:
-        await self.agent.session_cancel(CancelSessionNotification(session_id=self._session_id))
-        for question in self._questions:
-            if question is not None:
-                question.cancel()
 
 
-def _reason(idle: SessionUpdateStateUpdateIdle) -> str:
-    """Why the work has ended."""
-    match idle:
-        case SessionUpdateStateUpdateIdleNone():
-            return "done"
-        case SessionUpdateStateUpdateIdleError(error=Error(message=message)):
-            return f"error: {message}"
+def _show(change: TurnChange) -> None:
+    match change:
+        case MessageChange(entry=AgentMessage() | Thought(), text=text):
+            print(shown(text), end="", flush=True)
+        case ToolCallChange(call=call, has_ended=True):
+            print(f"\n* {shown(call.title or '')}: {call.status}")
+            _show_diffs(call)
+        case ToolCallChange(call=call, is_new=True):
+            print(f"\n* {shown(call.title or '')}")
+        case TerminalChange(output=output):
+            print(shown(output.decode(errors="replace")), end="", flush=True)
+        case PlanChange(plan=PlanUpdateContentItems(entries=entries)):
+            print(*(f"\n- [{entry.status}] {shown(entry.content)}" for entry in entries))
         case _:
-            return idle.stop_reason
+            pass
 
 
-def _text(content: ContentBlock) -> str:
-    return content.text if isinstance(content, ContentBlockText) else f"({content.type})"
+def _show_diffs(call: ToolCall) -> None:
+    for each in call.content:
+        if isinstance(each, ToolCallContentDiff) and each.patch:
+            print(shown(each.patch.text))
 
 
 async def chat(command: Sequence[str]) -> None:
     """Start the agent with `command`, and chat with it until the end of the input."""
-    async with (spawned := spawn_agent(partial(Chat, keyboard=Keyboard()), command)):
-        client = spawned.handler
-        await client.open()
-        with on_interrupt(client.interrupt):
-            await client.talk()
+    make = partial(Chat, keyboard=Keyboard(), command=command)
+    async with (spawned := spawn_agent(make, command)):
+        try:
+            await spawned.handler.talk()
+        except asyncio.CancelledError:  # Ctrl-C, twice
+            raise KeyboardInterrupt from None
