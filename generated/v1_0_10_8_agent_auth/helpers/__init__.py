@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
+    from .scripted_client import ScriptedClient
+    from .scripted_prompts import ScriptedAnswer, choose
     from .tool_calls import RunningToolCall, tool_call
     from .turn_agent import TurnAgent
     from .turns import Turns
@@ -29,10 +31,10 @@ __all__ = [
     "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
-    "StdioParameters",
+    "ScriptedAnswer", "ScriptedClient", "StdioParameters",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "choose", "command", "commands", "config_options",
     "diff",
     "image",
     "link",
@@ -46,8 +48,9 @@ __all__ = [
 _MODULES = {
     "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_servers",
     "McpParameters": "mcp_servers", "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls",
-    "StdioParameters": "mcp_servers", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
+    "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "StdioParameters": "mcp_servers",
+    "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "choose": "scripted_prompts", "command": "updates",
     "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content", "link": "content",
     "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
+    from .scripted_client import ScriptedClient
+    from .scripted_prompts import ScriptedAnswer, choose
     from .session_info import title
     from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
@@ -37,10 +39,11 @@ __all__ = [
     "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
-    "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
+    "ScriptedAnswer", "ScriptedClient", "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters",
+    "StoredAgent", "StoredSession",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "check_store", "command", "commands", "config_options",
+    "check_store", "choose", "command", "commands", "config_options",
     "diff",
     "image",
     "link",
@@ -54,11 +57,12 @@ __all__ = [
 _MODULES = {
     "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
     "ListPlace": "session_store", "McpKind": "mcp_servers", "McpParameters": "mcp_servers",
-    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "SessionChangedError": "session_store",
-    "SessionStore": "session_store", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
-    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "check_store": "check_store", "command": "updates", "commands": "updates", "config_options": "updates",
+    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "ScriptedAnswer": "scripted_prompts",
+    "ScriptedClient": "scripted_client", "SessionChangedError": "session_store", "SessionStore": "session_store",
+    "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
+    "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "check_store",
+    "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
     "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
     "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .scripted_agent import ScriptedAgent
+    from .scripted_client import ScriptedClient
+    from .scripted_prompts import ScriptedAnswer, choose
+    from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import PermissionAsked
     from .session_entries import (
@@ -66,13 +70,14 @@ __all__ = [
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
     "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "Session", "SessionAttribute", "SessionChange", "SessionChangedError", "SessionClient", "SessionEntry",
-    "SessionState", "SessionStore", "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
+    "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange",
+    "SessionChangedError", "SessionClient", "SessionEntry", "SessionState", "SessionStore", "SlowReaderError",
+    "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
     "TurnResult", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "check_store", "command", "commands", "config_options",
+    "check_store", "choose", "command", "commands", "config_options",
     "diff",
     "idle", "image",
     "link",
@@ -94,24 +99,25 @@ _MODULES = {
     "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
     "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionChangedError": "session_store",
-    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
-    "SessionStore": "session_store", "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store",
-    "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent", "StoredSession": "session_store",
-    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
-    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
-    "TurnChange": "session_client", "TurnResult": "prompt_turns", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "check_store": "check_store", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "idle": "states", "image": "content",
-    "link": "content", "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers",
-    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
-    "resource": "content", "running": "states", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "ScriptedAgent": "scripted_agent",
+    "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
+    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionChangedError": "session_store", "SessionClient": "session_client", "SessionEntry": "session_state",
+    "SessionState": "session_state", "SessionStore": "session_store", "SlowReaderError": "prompt_turns",
+    "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
+    "StoredSession": "session_store", "Terminal": "session_state", "TerminalChange": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "check_store",
+    "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
+    "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
+    "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
+    "plan_entry": "plan_entries", "requires_action": "states", "resource": "content", "running": "states",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
     "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on

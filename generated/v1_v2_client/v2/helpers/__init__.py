@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .scripted_agent import ScriptedAgent
+    from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import PermissionAsked
     from .session_entries import (
@@ -40,7 +42,8 @@ __all__ = [
     "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
     "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
-    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionState", "SlowReaderError",
+    "ScriptedAgent", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry",
+    "SessionState", "SlowReaderError",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
     "Usage", "UserMessage",
     "audio",
@@ -59,16 +62,16 @@ _MODULES = {
     "PermissionAsked": "session_core", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
     "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "Session": "session_client", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "Terminal": "session_state",
-    "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content",
-    "image": "content", "link": "content", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
-    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
-    "text": "content", "tool_content": "content",
+    "PlanChange": "session_entries", "ScriptedAgent": "scripted_agent", "ScriptedTurn": "scripted_turns",
+    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
+    "SlowReaderError": "prompt_turns", "Terminal": "session_state", "TerminalChange": "session_state",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns", "Usage": "session_entries",
+    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
+    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
+    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
 }
 # fmt: on
 
