@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any, Generic, TypeVar
 
 from .._base import UNSET
@@ -51,8 +51,12 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         request = NewSessionRequest(
             cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
         )
+        return await self.begin(self.agent.session_new(request), cwd)
+
+    async def begin(self, call: Awaitable[Any], cwd: str) -> Sn:
+        """Open the session of a call that makes one; what is reported before its answer is kept."""
         with self._early.kept():
-            result = await self.agent.session_new(request)
+            result = await call
             session = self._opened(result.session_id, cwd)
             session.state.apply(result)
             for params in self._early.take(session.id):

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,7 +60,8 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sessions")
-        self._opened: sqlite3.Connection | None = None
+        self._opened: list[sqlite3.Connection] = []  # one, or none yet
+        weakref.finalize(self, _end, self._opened, self._thread)
 
     async def create(self, session: StoredSession) -> None:
         """Add a session without entries. Raises `SessionChangedError` if there is one with this id."""
@@ -134,22 +136,16 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close the file. Using the store again opens it."""
-
-        def close() -> None:
-            opened, self._opened = self._opened, None
-            if opened is not None:
-                opened.close()
-
-        await asyncio.get_running_loop().run_in_executor(self._thread, close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, _close, self._opened)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         """Run a transaction in the thread. It comes to its end even if the task that waits is cancelled."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, work, begin)
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
-        if self._opened is None:
-            self._opened = _open(self._path)
-        db = self._opened
+        if not self._opened:
+            self._opened.append(_open(self._path))
+        (db,) = self._opened
         db.execute(begin)
         try:
             result = work(db)
@@ -181,6 +177,17 @@ def _open(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _close(opened: list[sqlite3.Connection]) -> None:
+    while opened:
+        opened.pop().close()
+
+
+def _end(opened: list[sqlite3.Connection], thread: ThreadPoolExecutor) -> None:
+    """Close the file of a store that is not there any more, also at the end of the process."""
+    thread.shutdown(wait=False)
+    _close(opened)
 
 
 def _row(session: StoredSession) -> tuple[Any, ...]:
