@@ -34,6 +34,9 @@ class ScriptedPeer:
     Requests are answered from `answers` by their methods; those that are not there get "method not found".
     """
 
+    wait_seconds: float | None = None
+    """How long `until` and `request` wait for the next message before they raise `asyncio.TimeoutError`."""
+
     def __init__(self, answers: Mapping[str, Answer] | None) -> None:
         self.answers: dict[str, Answer] = dict(answers or {})
         self.received: list[Any] = []
@@ -70,7 +73,7 @@ class ScriptedPeer:
         future = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
             await self.send(id=number, method=method, params=params)
-            return await future
+            return await asyncio.wait_for(future, self.wait_seconds)
         except asyncio.CancelledError:
             if not self.is_closed:
                 self.start(self.notify("$/cancel_request", requestId=number))
@@ -103,7 +106,7 @@ class ScriptedPeer:
                 raise ConnectionError("the other side has closed the connection")
             if self._news is None:
                 self._news = asyncio.get_running_loop().create_future()
-            await self._news
+            await asyncio.wait_for(asyncio.shield(self._news), self.wait_seconds)
 
     async def call(self, method: str, count: int = 1) -> Any:
         """Wait for the call number `count` of a method, from 1 on; returns its params."""

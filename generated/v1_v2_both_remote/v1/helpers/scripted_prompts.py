@@ -53,6 +53,8 @@ def choose(*kinds: str) -> Callable[[Any], Any]:
 class ScriptedPrompts(ScriptedPeer):
     """The base of `ScriptedClient`."""
 
+    wait_seconds = 30.0
+
     def __init__(
         self, *, capabilities: Mapping[str, Any] | None = None, answers: Mapping[str, Answer] | None = None
     ) -> None:
