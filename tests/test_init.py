@@ -47,7 +47,7 @@ COMMON = {".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
 OWN = {
     "agent": {"tests/test_agent.py", *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "agent"))},
     "client": {
-        *("tests/fake_agent.py", "tests/test_chat.py"),
+        *("tests/fake_agent.py", "tests/test_chat.py", "tests/test_parts.py"),
         *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "terminal")),
     },
     "proxy": {
@@ -61,7 +61,7 @@ OWN_OF_BOTH = {
     "proxy": {f"{name}_v{protocol}.py" for name in ("src/my_proxy/guard", "tests/test_guard") for protocol in BOTH},
 }
 """What a project of both protocols has besides."""
-OWN_OF_ONE = {"proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
+OWN_OF_ONE = {"client": {"tests/test_parts.py"}, "proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
 """What it does not have."""
 
 Projects = Callable[..., Path]
@@ -507,7 +507,7 @@ def check_chat(client: Path, agent: Path, *proxies: Path) -> None:
         check=False,
     )
     assert (ran.returncode, without_slowness(ran.stderr)) == (0, "")
-    words = ["> ", "Hello, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", "* completed\n", "edit it\n[end_turn]"]
+    words = ["> ", "Hello, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", " completed\n", "edit it\n[end_turn]"]
     assert re.search(".*".join(map(re.escape, words)), ran.stdout, flags=re.DOTALL), ran.stdout
 
 

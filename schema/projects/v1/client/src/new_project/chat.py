@@ -43,6 +43,9 @@ from .terminal import Keyboard, diff, on_interrupt, shown
 class Chat(SessionClient, PermissionClient, FileClient, TerminalClient, LoginClient):
     """The client: it asks the user, shares the files of the folder, and runs commands for the agent."""
 
+    cancel_seconds = 1.0
+    """How long leaving a turn waits for an agent that does not end it."""
+
     def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard, command: Sequence[str]) -> None:
         super().__init__(agent)
         self.files = Files(os.getcwd())

@@ -39,6 +39,9 @@ from .terminal import Keyboard, on_interrupt, shown
 class Chat(SessionClient, PermissionClient, LoginClient):
     """The client: it asks the user where the agent asks."""
 
+    cancel_seconds = 1.0
+    """How long leaving a turn waits for an agent that does not end it."""
+
     def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard, command: Sequence[str]) -> None:
         super().__init__(agent)
         self.login_command = command
