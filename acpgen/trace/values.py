@@ -57,9 +57,20 @@ def misfits(expression: TypeExpr, value: Any, model: Model, *, at: str) -> Itera
                 yield from misfits(inner, value, model, at=at)
         case Ref(name):
             yield from _defined(name, value, model, at=at)
+        case ListOf() | MapOf():
+            yield from _inner(expression, value, model, at=at)
+        case Const(constant):
+            if value != constant or isinstance(value, bool) != isinstance(constant, bool):
+                yield _wrong(at, json.dumps(constant), value)
+        case Scalar() | Choice():
+            yield from _scalar(expression, value, at)
+
+
+def _inner(expression: ListOf | MapOf, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+    match expression:
         case ListOf(item=item, min_items=least):
             if not isinstance(value, list) or len(value) < least:
-                yield _wrong(at, f"an array of at least {least} items" if least else "an array", value)
+                yield _wrong(at, f"an array of {least} or more items" if least else "an array", value)
             else:
                 for index, each in enumerate(value):
                     yield from misfits(item, each, model, at=join(at, index))
@@ -69,11 +80,6 @@ def misfits(expression: TypeExpr, value: Any, model: Model, *, at: str) -> Itera
             else:
                 for key, each in value.items():
                     yield from misfits(inner, each, model, at=join(at, key))
-        case Const(constant):
-            if value != constant or isinstance(value, bool) != isinstance(constant, bool):
-                yield _wrong(at, json.dumps(constant), value)
-        case Scalar() | Choice():
-            yield from _scalar(expression, value, at)
 
 
 def fits(expression: TypeExpr, value: Any, model: Model) -> bool:
