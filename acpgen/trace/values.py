@@ -190,7 +190,7 @@ def _tagged(union: TaggedUnion, value: Any, model: Model, *, at: str) -> Iterato
         return
     for member in union.fallbacks:
         match member:
-            case OtherVariant(target=target, excluded=excluded) if isinstance(value, dict) and stated not in excluded:
+            case OtherVariant(target=target) if _is_other(union, member, value, model):
                 yield from _defined(target, value, model, at=at, tag=union.tag)
                 return
             case Candidate(type=candidate) if fits(candidate, value, model):
@@ -202,6 +202,13 @@ def _tagged(union: TaggedUnion, value: Any, model: Model, *, at: str) -> Iterato
         tags = ", ".join(json.dumps(each.tag) for each in union.variants)
         place = join(at, union.tag) if union.tag in value else at
         yield _wrong(place, f"{union.tag!r} to be one of {tags}", stated)
+
+
+def _is_other(union: TaggedUnion, member: OtherVariant, value: Any, model: Model) -> bool:
+    """Whether the value becomes the member for other tags: the only one left, or the first that it fits."""
+    if not isinstance(value, dict) or value.get(union.tag) in member.excluded:
+        return False
+    return not union.untagged or fits(Ref(member.target), value, model)
 
 
 def _first(name: str, candidates: tuple[Candidate, ...], value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
