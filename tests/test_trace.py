@@ -373,3 +373,17 @@ def test_annotations_for_github_have_the_line(tmp_path: Path) -> None:
 def test_a_file_without_messages_is_an_error(tmp_path: Path) -> None:
     outcome = traced(tmp_path, ["text"])
     assert (outcome.code, "has no messages" in outcome.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("depth", [100, 900, 980, 2_000, 100_000])
+def test_deep_messages_are_reported_or_read(depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    deep = "[" * depth + "]" * depth
+    path.write_text(f'{{"jsonrpc":"2.0","id":{deep},"result":{deep}}}\n', encoding="utf-8")
+    assert run_acpgen("trace", path, cwd=tmp_path).code == 1
+
+
+def test_lone_surrogates_and_control_characters_are_printed(tmp_path: Path) -> None:
+    text = traced(tmp_path, [*OPENED, *prompted({"type": "\ud800\x1b[31m"})]).stderr
+    assert "wrong-value" in text
+    assert "\x1b" not in text

@@ -57,6 +57,12 @@ class Conversation:
 
     def check(self, entry: Entry) -> Iterator[Misfit]:
         """The findings of the next message."""
+        try:
+            yield from self._message(entry)
+        except RecursionError:
+            yield _problem("no-message", "the message is nested too deeply to be checked")
+
+    def _message(self, entry: Entry) -> Iterator[Misfit]:
         if entry.problem is not None:
             yield _problem("no-message", entry.problem)
         elif not isinstance(message := entry.message, dict):
