@@ -16,6 +16,7 @@ from acpgen.cli.init import init_command
 from acpgen.cli.listing import extensions_command, methods_command
 from acpgen.cli.rfd import rfd_app
 from acpgen.cli.show import show_command
+from acpgen.cli.trace import trace_command
 
 
 def make_app() -> typer.Typer:
@@ -36,6 +37,7 @@ def make_app() -> typer.Typer:
     app.command("extensions")(extensions_command)
     app.command("methods")(methods_command)
     app.command("show")(show_command)
+    app.command("trace")(trace_command)
     app.command("docs")(docs_command)
     app.command("init")(init_command)
     app.add_typer(rfd_app)

@@ -1,0 +1,123 @@
+"""`acpgen trace`: check a recorded conversation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acpgen.cli import parameters
+from acpgen.cli.console import DiagnosticFormat, print_diagnostics, print_table
+from acpgen.config import SchemaChoice
+from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+
+if TYPE_CHECKING:
+    from acpgen.ir.model import Model
+    from acpgen.trace.conversation import Conversation
+    from acpgen.trace.values import Misfit
+
+MOST = 10_000
+"""The most findings that are kept. The rest is left out: a trace with so many is wrong from the start."""
+
+
+@parameters.takes_sources
+def trace_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The recorded messages.", show_default=False)],
+    given: parameters.Given,
+    form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
+) -> None:
+    """Check a recorded conversation: each message against the schema, and the order of the messages.
+
+    FILE has a message a line, as JSON: alone, after a prefix, or in an envelope with time and sender. The version that
+    the conversation negotiates selects the protocol. The exit code is 1 if something is wrong. Notes are about unknown
+    properties, warnings about values that leniency repairs.
+
+    **Examples**
+
+    - `acpgen trace editor.log`
+    - `acpgen trace messages.jsonl --extension auth-state`
+    - `acpgen trace messages.jsonl --format github`
+    """
+    from acpgen.trace.conversation import Conversation
+
+    conversation = Conversation(_models(given))
+    found = []
+    for each in _diagnostics(file, conversation):
+        found.append(each)
+        if len(found) >= MOST:
+            break
+    print_diagnostics(found, form)
+    if form is DiagnosticFormat.TEXT:
+        _print_totals(conversation)
+    if any(each.severity is Severity.ERROR for each in found):
+        raise typer.Exit(1)
+
+
+def _models(given: parameters.Given) -> dict[int, Model]:
+    """The models of the selected protocols. Without a selection of protocols, all that are bundled."""
+    from acpgen.pipeline import compile_protocol, load
+    from acpgen.schema.bundled import list_releases
+    from acpgen.sources.inputs import find_all_inputs
+
+    choices = list(given.sources())
+    if given.config() is None and all(given.values[key] is None for key in ("protocol", "schema", "release")):
+        known = {each.protocol for each in choices}
+        others = sorted({each.protocol for each in list_releases()} - known)
+        choices += [SchemaChoice(protocol=each, extensions=choices[0].extensions) for each in others]
+    inputs, _ = find_all_inputs(choices)
+    return {each.protocol: compile_protocol(load(each), given.types()).model for each in inputs}
+
+
+def _diagnostics(file: Path, conversation: Conversation) -> Iterator[Diagnostic]:
+    from acpgen.trace.lines import LONGEST, read_entries
+
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise input_error("unreadable", f"cannot read {file.as_posix()}: {error.strerror}") from None
+    count = 0
+    with stream:
+        for entry in read_entries(iter(lambda: stream.readline(LONGEST + 1), b"")):
+            count += 1
+            for found in conversation.check(entry):
+                yield _diagnostic(found, file, entry.line, conversation.model.protocol)
+    if not count:
+        hint = "each line has a message as JSON, alone or after a prefix"
+        raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
+    for line, found in conversation.finish():
+        yield _diagnostic(found, file, line, conversation.model.protocol)
+
+
+def _diagnostic(found: Misfit, file: Path, line: int, protocol: int) -> Diagnostic:
+    return Diagnostic(
+        code=found.code,
+        severity=found.severity,
+        message=found.message,
+        location=Location(file.as_posix(), line, 1),
+        pointer=found.pointer or None,
+        hint=_hint(found, protocol),
+    )
+
+
+def _hint(found: Misfit, protocol: int) -> str | None:
+    from acpgen.trace.extensions import extensions_with
+
+    if not found.unknown or not (names := extensions_with(protocol, found.owner, found.unknown)):
+        return None
+    return f"defined by {' and '.join(names)}: check with --extension {names[0]}"
+
+
+def _print_totals(conversation: Conversation) -> None:
+    rows = []
+    for method, total in sorted(conversation.totals.items()):
+        times = total.seconds
+        middle, longest = (f"{median(times):.3f} s", f"{max(times):.3f} s") if times else ("-", "-")
+        rows.append([method, str(total.count), middle, longest])
+    if rows:
+        print_table(["method", "messages", "median", "longest"], rows)
+    else:
+        print("no calls", file=sys.stderr)

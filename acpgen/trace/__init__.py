@@ -1,0 +1,1 @@
+"""Traces: recorded conversations, read and checked against the schema."""

@@ -1,0 +1,262 @@
+"""Follow a recorded conversation: pair requests with answers, and check each message against the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from acpgen.diagnostics import Severity
+from acpgen.ir.model import Method, MethodKind, Model, Ref
+from acpgen.ir.names import class_name
+from acpgen.roles import Side
+from acpgen.trace.lines import Entry
+from acpgen.trace.values import Misfit, misfits
+
+MAX_PENDING = 10_000
+"""The most requests without an answer that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A request without an answer so far."""
+
+    line: int
+    method: str
+    known: Method | None
+    model: Model
+    params: Any
+    time: float | None
+
+
+@dataclass(slots=True)
+class Total:
+    """The messages of one method. `seconds` are the durations of its requests where the lines have times."""
+
+    count: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+
+def _problem(code: str, message: str, pointer: str = "", *, severity: Severity = Severity.ERROR) -> Misfit:
+    return Misfit(code=code, severity=severity, pointer=pointer, message=message)
+
+
+class Conversation:
+    """One connection. `models` has a model by protocol; the first counts until a version is negotiated."""
+
+    def __init__(self, models: Mapping[int, Model]) -> None:
+        self.models = models
+        self.model = next(iter(models.values()))
+        self.totals: dict[str, Total] = {}
+        self._pending: dict[tuple[Side, str], _Call] = {}
+        self._answered: dict[tuple[Side, str], None] = {}
+        self._announced: dict[str, Any] = {}
+        self._sessions: dict[str, bool] = {}  # false: ended
+        self._has_started = False
+
+    def check(self, entry: Entry) -> Iterator[Misfit]:
+        """The findings of the next message."""
+        try:
+            yield from self._message(entry)
+        except RecursionError:
+            yield _problem("no-message", "the message is nested too deeply to be checked")
+
+    def _message(self, entry: Entry) -> Iterator[Misfit]:
+        if entry.problem is not None:
+            yield _problem("no-message", entry.problem)
+        elif not isinstance(message := entry.message, dict):
+            yield _problem("no-message", "the line has no object")
+        else:
+            if message.get("jsonrpc") != "2.0":
+                yield _problem("envelope", 'expected "2.0"', "/jsonrpc")
+            if "method" in message:
+                yield from self._call(entry, message)
+            else:
+                yield from self._answer(entry, message)
+
+    def finish(self) -> Iterator[tuple[int, Misfit]]:
+        """The requests that were never answered, each with its line."""
+        for call in self._pending.values():
+            yield call.line, _problem("unanswered", f"the request {call.method!r} has no answer")
+
+    # --- Calls ---------------------------------------------------------------------------------------------------
+
+    def _call(self, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+        wire = message["method"]
+        if not isinstance(wire, str):
+            yield _problem("envelope", "a method is a string", "/method")
+            return
+        self._total(wire).count += 1
+        params = message.get("params")
+        self._choose(wire, params)
+        method = self._find(wire, entry.sender)
+        if method is None:
+            yield self._unknown(wire)
+        else:
+            yield from self._known(method, entry, message)
+            yield from misfits(method.params, {} if params is None else params, self.model, at="/params")
+            if isinstance(method.params, Ref):
+                self._announce(method, method.params.name, params)
+        if "id" in message:
+            yield from self._ask(entry, message, method)
+
+    def _find(self, wire: str, sender: Side | None) -> Method | None:
+        found = [each for each in self.model.methods if each.wire == wire]
+        return next((each for each in found if sender is None or sender.peer in each.handlers), next(iter(found), None))
+
+    def _unknown(self, wire: str) -> Misfit:
+        is_vendor = wire.startswith("_")  # the protocol reserves this prefix for extensions
+        severity = Severity.NOTE if is_vendor else Severity.ERROR
+        message = f"protocol {self.model.protocol} has no method {wire!r}"
+        return Misfit(code="unknown-method", severity=severity, pointer="/method", message=message, unknown=wire)
+
+    def _known(self, method: Method, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+        is_request = method.kind is MethodKind.REQUEST
+        if is_request != ("id" in message):
+            form = "a request, and needs an id" if is_request else "a notification, and has no id"
+            yield _problem("wrong-kind", f"{method.wire!r} is {form}", "" if is_request else "/id")
+        if entry.sender is not None and method.handlers and entry.sender.peer not in method.handlers:
+            yield _problem("wrong-side", f"{method.wire!r} is not for the {entry.sender.peer.value}", "/method")
+        yield from self._order(method)
+        yield from self._capability(method)
+        yield from self._session(method, message.get("params"))
+
+    def _order(self, method: Method) -> Iterator[Misfit]:
+        negotiation = self.model.negotiation
+        if negotiation is None or self._has_started:
+            return
+        self._has_started = True
+        if method.wire != negotiation.method and len(method.handlers) == 1:
+            yield _problem("before-start", f"{method.wire!r} comes before {negotiation.method!r}", "/method")
+
+    def _capability(self, method: Method) -> Iterator[Misfit]:
+        gate = method.gate
+        if gate is None or (name := class_name(gate.root)) not in self._announced:
+            return
+        if not any(_is_open(self._announced[name], path) for path in gate.paths):
+            yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
+
+    def _session(self, method: Method, params: Any) -> Iterator[Misfit]:
+        rules = self.model.sessions
+        session = params.get(rules.key) if rules and isinstance(params, dict) else None
+        if rules is None or not isinstance(session, str):
+            return
+        if method.wire in rules.attach:
+            self._sessions[session] = True
+        elif method.wire in rules.scoped and self._sessions.get(session) is not True:
+            state = "has ended" if session in self._sessions else "was not opened on this connection"
+            yield _problem("session", f"the session {session!r} {state}", f"/params/{rules.key}")
+
+    def _ask(self, entry: Entry, message: dict[str, Any], method: Method | None) -> Iterator[Misfit]:
+        wire, identity = message["method"], message["id"]
+        if not _is_id(identity):
+            yield _problem("envelope", "an id is a string, an integer or null", "/id")
+            return
+        side = entry.sender or (method.handlers[0].peer if method and method.handlers else Side.CLIENT)
+        key = (side, json.dumps(identity))
+        if key in self._pending:
+            yield _problem("id-in-use", f"the id {key[1]} belongs to a request that has no answer yet", "/id")
+        self._answered.pop(key, None)
+        if len(self._pending) < MAX_PENDING:
+            params = message.get("params")
+            self._pending[key] = _Call(
+                line=entry.line, method=wire, known=method, model=self.model, params=params, time=entry.time
+            )
+
+    # --- Answers -------------------------------------------------------------------------------------------------
+
+    def _answer(self, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+        if ("result" in message) == ("error" in message):
+            yield _problem("envelope", "an answer has either a result or an error")
+        key, call = self._asked(entry, message.get("id"))
+        if call is None:
+            if message.get("id") is not None or "error" not in message:
+                what = "was answered before" if key in self._answered else "belongs to no request"
+                yield _problem("no-request", f"the id {key[1]} {what}", "/id")
+            return
+        del self._pending[key]
+        self._remember(key)
+        if call.time is not None and entry.time is not None:
+            self._total(call.method).seconds.append(entry.time - call.time)
+        if "error" in message:
+            yield from self._failure(message["error"])
+        elif "result" in message and call.known is not None:
+            yield from self._result(call, call.known, message["result"])
+
+    def _asked(self, entry: Entry, identity: Any) -> tuple[tuple[Side, str], _Call | None]:
+        """The request of an answer. Where the line does not say its sender, the last one with this id."""
+        text = json.dumps(identity)
+        sides = [entry.sender.peer] if entry.sender else list(Side)
+        found = [(side, text) for side in sides if (side, text) in self._pending]
+        if not found:
+            answered = ((side, text) for side in sides if (side, text) in self._answered)
+            return next(answered, (sides[0], text)), None
+        key = max(found, key=lambda each: self._pending[each].line)
+        return key, self._pending[key]
+
+    def _remember(self, key: tuple[Side, str]) -> None:
+        self._answered[key] = None
+        if len(self._answered) > MAX_PENDING:
+            del self._answered[next(iter(self._answered))]
+
+    def _failure(self, error: Any) -> Iterator[Misfit]:
+        if not isinstance(error, dict):
+            yield _problem("envelope", "an error is an object", "/error")
+            return
+        if not isinstance(error.get("code"), int) or isinstance(error["code"], bool):
+            yield _problem("envelope", "the code of an error is an integer", "/error/code")
+        if not isinstance(error.get("message"), str):
+            yield _problem("envelope", "the message of an error is a string", "/error/message")
+
+    def _result(self, call: _Call, method: Method, result: Any) -> Iterator[Misfit]:
+        model = self._negotiated(call, result)
+        method = next((each for each in model.methods if each.wire == method.wire), method)
+        if method.result is not None:
+            yield from misfits(method.result, {} if result is None else result, model, at="/result")
+            if isinstance(method.result, Ref):
+                self._announce(method, method.result.name, result)
+        rules = model.sessions
+        if rules is None:
+            return
+        if isinstance(result, dict) and isinstance(opened := result.get(rules.key), str):
+            self._sessions[opened] = True
+        if method.wire in rules.end and isinstance(call.params, dict) and isinstance(call.params.get(rules.key), str):
+            self._sessions[call.params[rules.key]] = False
+
+    # --- The version ---------------------------------------------------------------------------------------------
+
+    def _choose(self, wire: str, params: Any) -> None:
+        """Take the model of the version that a request asks for."""
+        rules = self.model.negotiation
+        if rules is not None and wire == rules.method and isinstance(params, dict):
+            self.model = self._version(params.get(rules.version))
+
+    def _negotiated(self, call: _Call, result: Any) -> Model:
+        """The model for a result: if it negotiates the version, that of the version."""
+        rules = call.model.negotiation
+        if rules is None or call.method != rules.method or not isinstance(result, dict):
+            return call.model
+        self.model = self._version(result.get(rules.version))
+        return self.model
+
+    def _version(self, stated: Any) -> Model:
+        is_known = isinstance(stated, int) and not isinstance(stated, bool)
+        return self.models.get(stated, self.model) if is_known else self.model
+
+    def _announce(self, method: Method, name: str, value: Any) -> None:
+        if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
+            self._announced[name] = value
+
+    def _total(self, method: str) -> Total:
+        return self.totals.setdefault(method, Total()) if len(self.totals) < MAX_PENDING else Total()
+
+
+def _is_id(value: Any) -> bool:
+    return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
+
+
+def _is_open(value: Any, path: tuple[str, ...]) -> bool:
+    for wire in path:
+        value = value.get(wire) if isinstance(value, dict) else None
+    return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(value))
