@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 from acp_sessions.helpers import ListPlace, SessionChangedError, StoredSession
 
 TABLES = """
@@ -108,7 +108,8 @@ class PostgresStore:
 
 
 async def _connect(url: str) -> Any:
-    pool = await asyncpg.create_pool(url, min_size=1)
+    library: Any = asyncpg
+    pool = await library.create_pool(url, min_size=1)
     async with pool.acquire() as db, db.transaction():
         await db.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
         await db.execute(TABLES)
@@ -122,4 +123,5 @@ def _row(session: StoredSession) -> list[Any]:
 
 
 def _session(row: Any) -> StoredSession:
-    return StoredSession(**{**row, "directories": tuple(row["directories"])})
+    known: dict[str, Any] = {**row, "directories": tuple(row["directories"])}
+    return StoredSession(**known)

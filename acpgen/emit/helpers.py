@@ -1,7 +1,8 @@
 """Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
 
 acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder with the name of
-a role those of this role. acpgen reads their imports, and copies a helper if the package has all the names.
+a role those of this role, and `extensions` those that only extensions have the names for. acpgen reads their imports,
+and copies a helper if the package has all the names.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from acpgen.schema.data import data_folder
 FOLDER = "helpers"
 """The subpackage that holds the helpers."""
 
+_EXTRA = "extensions"
+
 _PACKAGE_LEVEL = 2
 """The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
 
@@ -38,7 +41,8 @@ class _Import:
 class _Helper:
     """A helper: its text, its public names, its imports from the package, and the helpers that it imports from.
 
-    `libraries` are the packages that it needs besides the standard library.
+    `libraries` are the packages that it needs besides the standard library. `is_extra` is true if most packages do
+    without it.
     """
 
     text: str
@@ -46,6 +50,7 @@ class _Helper:
     imports: list[_Import]
     helpers: set[str]
     libraries: set[str]
+    is_extra: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +70,8 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
     imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package. Without
-    a module `known`, the enumerations of `types` are the same. A helper that needs a library is for an extension:
-    without that it is not `left_out`; with it, its names are not exported, as the others must work without the library.
+    a module `known`, the enumerations of `types` are the same. Without its extension, a helper is not `left_out`. The names
+    of one that needs a library are not exported, as the others must work without the library.
     """
     modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
     found = _read(protocol, roles)
@@ -80,7 +85,7 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
         missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
         if not missing:
             kept[name] = helper
-        elif not helper.libraries:
+        elif not (helper.libraries or helper.is_extra):
             left_out[name] = sorted(missing)
     used = {name for helper in kept.values() for name in helper.helpers}
     kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
@@ -128,7 +133,7 @@ def _import(module: str, names: list[str]) -> str:
 def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
     """The helpers for a protocol and `roles`, by module."""
     folder = data_folder() / "schema" / FOLDER
-    parts = ("", *(f"{role.value}/" for role in roles))
+    parts = ("", f"{_EXTRA}/", *(f"{role.value}/" for role in roles))
     paths = [
         path for version in ("", f"v{protocol}/") for part in parts for path in folder.glob(f"{version}{part}*.py")
     ]
@@ -137,7 +142,8 @@ def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
 
 def _parse(path: Path) -> _Helper:
     text = path.read_text(encoding="utf-8")
-    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set())
+    is_extra = path.parent.name == _EXTRA
+    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), is_extra=is_extra)
     for node in ast.parse(text).body:
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .active_session import ActiveSession
     from .call_messages import ask_permission
-    from .check_store import check_store
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .login import LoginClient, LoginError, LoginRestart
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .sqlite_store import SqliteStore
     from .states import idle, requires_action, running
+    from .store_check import check_store
     from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .tool_subjects import PermissionSubject
@@ -109,7 +109,7 @@ _MODULES = {
     "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
     "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
     "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "check_store",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
     "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods", "permission_answer": "permissions",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .active_session import ActiveSession
     from .call_messages import ask_permission
-    from .check_store import check_store
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from .session_usage import usage
     from .sqlite_store import SqliteStore
     from .states import idle, requires_action, running
+    from .store_check import check_store
     from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .turn_agent import TurnAgent
@@ -69,7 +69,7 @@ _MODULES = {
     "ScriptedClient": "scripted_client", "SessionChangedError": "session_store", "SessionStore": "session_store",
     "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
     "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "check_store",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
     "mcp_parameters": "mcp_servers", "permission_answer": "permissions", "permission_cancelled": "permissions",

@@ -11,15 +11,14 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ...errors import InternalError, MethodNotFoundError, RequestError
 from ...transport import ByteTransport
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 __all__: list[str] = []
+
+P = TypeVar("P", bound="ScriptedPeer")
 
 logger: Final = logging.getLogger("acp")
 
@@ -96,8 +95,7 @@ class ScriptedPeer:
 
     def calls(self, method: str) -> list[Any]:
         """The params of all requests and notifications of this method that have come."""
-        found = [each for each in self.received if isinstance(each, dict) and each.get("method") == method]
-        return [each.get("params") for each in found]
+        return [each.get("params") for each in self.received if each.__class__ is dict and each.get("method") == method]
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until `condition` is true; it is asked after each message. Raises `ConnectionError` at the end."""
@@ -131,7 +129,7 @@ class ScriptedPeer:
     # --- Running -------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def connected(self, transport: ByteTransport) -> AsyncGenerator[Self, None]:
+    async def connected(self: P, transport: ByteTransport) -> AsyncGenerator[P, None]:
         """Talk over a transport during the block, which gets this object; then close it."""
         self._transport = transport
         reading = asyncio.ensure_future(self._read(transport))

@@ -171,10 +171,12 @@ class ActiveSession:
             start += len(page)
 
     def _parsed(self, text: str) -> dict[str, Any] | None:
+        found: Any = None
         with suppress(ValueError):
-            found: Any = json.loads(text)
-            if isinstance(found, dict):
-                return found
+            found = json.loads(text)
+        if found.__class__ is dict:  # `isinstance` would tell type checkers less
+            update: dict[str, Any] = found
+            return update
         logger.warning("an entry of the session %r is no update, and is left out: %.80r", self.id, text)
         return None
 
@@ -234,7 +236,7 @@ class _Entries:
 def _split(update: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """A piece of a message of the agent without its text, and the text; None for others, and for one with `_meta`."""
     content: Any = update.get("content")
-    text: Any = content.get("text") if isinstance(content, dict) else None
+    text: Any = content.get("text") if content.__class__ is dict else None
     kind = str(update.get("sessionUpdate"))
     is_piece = isinstance(text, str) and kind.startswith("agent_") and kind.endswith("_chunk")
     if not is_piece or "_meta" in update or "_meta" in content:
