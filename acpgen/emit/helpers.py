@@ -70,8 +70,8 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
     imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package. Without
-    a module `known`, the enumerations of `types` are the same. Without its extension, a helper is not `left_out`. The names
-    of one that needs a library are not exported, as the others must work without the library.
+    a module `known`, the enumerations of `types` are the same. A helper of an extension is not `left_out` either where
+    that is missing. The names of one that needs a library are not exported: the others must work without the library.
     """
     modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
     found = _read(protocol, roles)
