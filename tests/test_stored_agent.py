@@ -30,6 +30,9 @@ def store_file(tmp_path: Path) -> Path:
     return tmp_path / "sessions.db"
 
 
+BAD_CURSORS = ["", "x", "[1, 2]", '{"a": 1}', "[" * 100_000]
+
+
 def later(acp: Any, file: Path, **more: Any) -> Any:
     """A client of another agent on the same file, as after a new start."""
     return editor(acp, teller(acp, helpers_of(acp).SqliteStore(file), **more))
@@ -115,7 +118,7 @@ def test_sessions_are_listed_in_pages(acp: Any, file: Path) -> None:
             while "nextCursor" in pages[-1]:
                 pages.append(await client.ask("session/list", cursor=pages[-1]["nextCursor"]))
             ones = await client.ask("session/list", cwd="/1")
-            bad = [await client.ask("session/list", cursor=cursor) for cursor in ("", "x", "[1, 2]", '{"a": 1}')]
+            bad = [await client.ask("session/list", cursor=cursor) for cursor in BAD_CURSORS]
             return sessions, pages, ones["sessions"], empty, bad
 
     sessions, pages, ones, empty, bad = run(main())
@@ -369,3 +372,39 @@ def test_what_is_recorded_during_a_save_is_saved_soon(acp: Any, file: Path) -> N
             await asyncio.gather(turn, return_exceptions=True)
 
     run(main(), seconds=20)
+
+
+def test_data_that_is_set_between_turns_is_saved_soon(acp: Any, file: Path) -> None:
+    """It does not move the session up in the list."""
+
+    async def main() -> None:
+        store = helpers_of(acp).SqliteStore(file)
+        async with editor(acp, teller(acp, store, seconds=0.0)) as client:
+            session = await client.new()
+            await client.prompt(session, "hello")
+            before = await store.get(session)
+            client.peer.handler.session(session).data = {"a": [1]}
+            while (after := await store.get(session)).data != '{"a": [1]}':
+                await asyncio.sleep(0.001)
+            assert after.updated_at == before.updated_at
+
+    run(main(), seconds=20)
+
+
+def test_the_number_of_open_sessions_is_bounded(acp: Any, file: Path) -> None:
+    """Until one is closed or deleted."""
+
+    async def main() -> list[Any]:
+        kind = teller(acp, helpers_of(acp).SqliteStore(file))
+        kind.max_sessions = 2
+        async with editor(acp, kind) as client:
+            first, second = await client.new(), await client.new()
+            refused = [await client.ask("session/new", cwd="/", mcpServers=[])]
+            await client.prompt(first, "hello")
+            await client.ask("session/close", sessionId=first)
+            await client.new()
+            refused.append(await client.load(first))
+            assert await client.load(second) == {}
+            return refused
+
+    assert [error["code"] for error in run(main())] == [-32600, -32600]

@@ -387,3 +387,20 @@ def test_lone_surrogates_and_control_characters_are_printed(tmp_path: Path) -> N
     text = traced(tmp_path, [*OPENED, *prompted({"type": "\ud800\x1b[31m"})]).stderr
     assert "wrong-value" in text
     assert "\x1b" not in text
+
+
+def test_a_trace_with_very_many_findings_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """It says so."""
+    path = written(tmp_path, [*OPENED, *([{"jsonrpc": "2.0", "id": 1}] * 10_010)])
+    ran = run_acpgen("trace", path, cwd=tmp_path)
+    assert ran.code == 1
+    assert "these are the first 10000 findings: the rest of the file was not read" in ran.stderr
+
+
+def test_answers_to_requests_beyond_the_limit_are_no_mistakes(tmp_path: Path) -> None:
+    """What is not kept is not held against the trace."""
+    numbers = range(10, 10_020)
+    asked = [ask(number, "session/list", {}) for number in numbers]
+    path = written(tmp_path, [*OPENED, *asked, *(answer(number, {"sessions": []}) for number in numbers)])
+    ran = run_acpgen("trace", path, cwd=tmp_path)
+    assert (ran.code, ran.stderr) == (0, "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from acpgen.trace.values import Misfit
 
 MOST = 10_000
-"""The most findings that are kept. The rest is left out: a trace with so many is wrong from the start."""
+"""The most findings that are kept: a trace with so many is wrong from the start, and is not read further."""
 
 
 @parameters.takes_sources
@@ -51,6 +51,8 @@ def trace_command(
         if len(found) >= MOST:
             break
     print_diagnostics(found, form)
+    if len(found) >= MOST:
+        print(f"these are the first {MOST} findings: the rest of the file was not read", file=sys.stderr)
     if form is DiagnosticFormat.TEXT:
         _print_totals(conversation)
     if any(each.severity is Severity.ERROR for each in found):

@@ -54,6 +54,7 @@ class Conversation:
         self._announced: dict[str, Any] = {}
         self._sessions: dict[str, bool] = {}  # false: ended
         self._has_started = False
+        self._has_lost_requests = False  # there were too many: answers to them look like answers to none
 
     def check(self, entry: Entry) -> Iterator[Misfit]:
         """The findings of the next message."""
@@ -163,6 +164,8 @@ class Conversation:
             self._pending[key] = _Call(
                 line=entry.line, method=wire, known=method, model=self.model, params=params, time=entry.time
             )
+        else:
+            self._has_lost_requests = True
 
     # --- Answers -------------------------------------------------------------------------------------------------
 
@@ -171,7 +174,7 @@ class Conversation:
             yield _problem("envelope", "an answer has either a result or an error")
         key, call = self._asked(entry, message.get("id"))
         if call is None:
-            if message.get("id") is not None or "error" not in message:
+            if not self._has_lost_requests and (message.get("id") is not None or "error" not in message):
                 what = "was answered before" if key in self._answered else "belongs to no request"
                 yield _problem("no-request", f"the id {key[1]} {what}", "/id")
             return
