@@ -90,7 +90,7 @@ def test_a_package_without_it_changes_in_its_manifest_only(name: str, tmp_path: 
     """The manifest knows nothing of the option, nor of the facts about sessions; the committed one lacks a digest."""
     lock = (GENERATED / name / LOCK_NAME).read_bytes()
     assert b"remote" not in lock
-    assert b"sessions" not in lock
+    assert b"sessions_sha256" not in lock
     project = Project(tmp_path / "p")
     for path, data in tree(GENERATED / name).items():
         (project.path / "acp" / path).parent.mkdir(parents=True, exist_ok=True)

@@ -59,11 +59,13 @@ class StoredAgent(TurnAgent):
 
     store: SessionStore
     save_seconds: float = 1.0
+    max_sessions: int = 1_000
+    """How many may be open on a connection."""
 
     def __init__(self, client: RemoteClient) -> None:
         if not hasattr(self, "store"):
             raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
-        self._stored = StoredSessions(self.store, save_seconds=self.save_seconds)
+        self._stored = StoredSessions(self.store, save_seconds=self.save_seconds, max_sessions=self.max_sessions)
         super().__init__(RecordingClient(client, self._record))
 
     def session(self, session_id: str) -> ActiveSession:

@@ -63,7 +63,10 @@ class ListPlace:
     @classmethod
     def from_cursor(cls, cursor: str) -> ListPlace:
         """The place of a cursor. Raises `ValueError` for a text that is none."""
-        found = json.loads(cursor)
+        try:
+            found = json.loads(cursor)
+        except RecursionError:
+            found = None
         if not (isinstance(found, list) and [type(part) for part in found] == [str, str]):  # pyright: ignore
             raise ValueError("a cursor has two strings")
         return cls(*found)  # pyright: ignore

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ..agent import RemoteClient
-from ...errors import InternalError, InvalidParamsError, ResourceNotFoundError
+from ...errors import InternalError, InvalidParamsError, InvalidRequestError, ResourceNotFoundError
 from ..methods import PROTOCOL_VERSION
 from .active_session import ActiveSession, logger, new_session
 from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
@@ -27,21 +27,25 @@ _ENDS: Final = frozenset({"completed", "failed", "cancelled"})
 class StoredSessions:
     """The sessions of a store, and those of them that are open on a connection."""
 
-    def __init__(self, store: SessionStore, *, save_seconds: float) -> None:
+    def __init__(self, store: SessionStore, *, save_seconds: float, max_sessions: int) -> None:
         self.store = store
         self.active: dict[str, ActiveSession] = {}
         self._save_seconds = save_seconds
+        self._max_sessions = max_sessions
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
-        """Begin a session."""
+        """Begin a session. Raises `RequestError` if too many are open."""
+        self._check_room()
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         await self.store.create(stored)
         return self._activate(stored)
 
     async def open(self, session_id: str, cwd: str, directories: Any) -> ActiveSession:
-        """Open a session again. Raises `RequestError` if it is unknown, or belongs to another folder."""
+        """Open a session again. Raises `RequestError` if it is unknown, or of another folder, or too many are open."""
         if (active := self.active.get(session_id)) is not None:
             await _save_unless_changed(active)
+        else:
+            self._check_room()
         stored = await self.store.get(session_id)
         if stored is None or stored.protocol != PROTOCOL_VERSION:
             raise unknown(session_id)
@@ -91,6 +95,10 @@ class StoredSessions:
     async def save_all(self) -> None:
         """Save all that are open. Failures are logged."""
         await asyncio.gather(*(active.save() for active in self.active.values()), return_exceptions=True)
+
+    def _check_room(self) -> None:
+        if len(self.active) >= self._max_sessions:
+            raise InvalidRequestError(f"{self._max_sessions} sessions are open: close some of them")
 
     def _activate(self, stored: StoredSession) -> ActiveSession:
         active = self.active[stored.id] = ActiveSession(self.store, stored, save_seconds=self._save_seconds)

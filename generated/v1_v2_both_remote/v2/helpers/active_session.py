@@ -30,8 +30,8 @@ logger: Final = logging.getLogger("acp")
 class ActiveSession:
     """A session that is open. What it records is saved after `save_seconds`, and when `save` is called.
 
-    The attributes `title` and `data` may be set. `data` is JSON that is the agent's alone, such as the history of its
-    model: it is copied when it is set.
+    The attributes `title` and `data` may be set, also between turns. `data` is JSON that is the agent's alone, such as
+    the history of its model: it is copied when it is set.
     """
 
     def __init__(self, store: SessionStore, stored: StoredSession, *, save_seconds: float) -> None:
@@ -101,7 +101,7 @@ class ActiveSession:
         self._unsaved.add(update)
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
-        elif self._timer is None and self._saving is None:
+        else:
             self._save_soon()
 
     async def save(self) -> None:
@@ -123,7 +123,8 @@ class ActiveSession:
             self._timer.cancel()
 
     def _save_soon(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._save_seconds, self._start_saving)
+        if self._timer is None and self._saving is None:
+            self._timer = asyncio.get_running_loop().call_later(self._save_seconds, self._start_saving)
 
     def _start_saving(self) -> asyncio.Task[None]:
         if self._timer is not None:
@@ -135,7 +136,9 @@ class ActiveSession:
         return self._saving
 
     async def _save(self) -> None:
-        entries, stored = self._unsaved.take(), replace(self._stored, updated_at=_now())
+        entries, stored = self._unsaved.take(), self._stored
+        if entries:
+            stored = replace(stored, updated_at=_now())
         self._is_changed = False
         try:
             await self._store.save(stored, entries)
@@ -147,7 +150,7 @@ class ActiveSession:
             self._saving = None  # not by a callback: until that runs, more may be recorded
         count = stored.entries + len(entries)
         self._stored = replace(self._stored, updated_at=stored.updated_at, entries=count)
-        if self._unsaved.size:
+        if self._unsaved.size or self._is_changed:
             self._save_soon()
 
     def _saved(self, task: asyncio.Task[None]) -> None:
@@ -157,6 +160,7 @@ class ActiveSession:
     def _change(self, stored: StoredSession) -> None:
         self._stored = stored
         self._is_changed = True
+        self._save_soon()
 
     # --- Reading -------------------------------------------------------------------------------------------------
 
