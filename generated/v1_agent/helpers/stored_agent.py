@@ -65,8 +65,13 @@ class StoredAgent(TurnAgent):
     def __init__(self, client: RemoteClient) -> None:
         if not hasattr(self, "store"):
             raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
-        self._stored = StoredSessions(self.store, save_seconds=self.save_seconds, max_sessions=self.max_sessions)
         super().__init__(RecordingClient(client, self._record))
+        self._stored = StoredSessions(
+            self.store,
+            save_seconds=self.save_seconds,
+            max_sessions=self.max_sessions,
+            has_turns=self.turns.has_turns,
+        )
 
     def session(self, session_id: str) -> ActiveSession:
         """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
@@ -103,12 +108,20 @@ class StoredAgent(TurnAgent):
         """End the turns of a session, and save it."""
         self.session(params.session_id)
         await self.turns.close(params.session_id)
-        await self._stored.close(params.session_id)
+        try:
+            await self._stored.save(params.session_id)
+        finally:
+            await self.turns.close(params.session_id)  # prompts that came meanwhile
+            self._stored.forget(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work` after the earlier prompts of the session, and save what was said."""
-        return await self.turns.run(params, self._begin(self.session(params.session_id), params))
+        active = self.session(params.session_id)
+        response = await self.turns.run(params, self._begin(active, params))
+        if response.stop_reason == "cancelled":  # then the save of the turn may have been cancelled, or have failed
+            await active.save()
+        return response
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Save all sessions. Call it with `super()` if you override it."""

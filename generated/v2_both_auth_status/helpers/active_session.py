@@ -97,12 +97,11 @@ class ActiveSession:
     # --- Recording -----------------------------------------------------------------------------------------------
 
     async def record(self, update: dict[str, Any]) -> None:
-        """Keep an update, to be saved soon; if too many are kept, save them now, as `save` does."""
-        self._unsaved.add(update)
+        """Keep an update, to be saved soon. If too many are kept, save them first, as `save` does, or refuse it."""
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
-        else:
-            self._save_soon()
+        self._unsaved.add(update)
+        self._save_soon()
 
     async def save(self) -> None:
         """Save all that was recorded before. Raises `InternalError` if that fails; it is kept, to be saved later."""
@@ -110,7 +109,7 @@ class ActiveSession:
             with suppress(Exception):
                 await asyncio.shield(self._saving)
         try:
-            if self._unsaved.size or self._is_changed:
+            if self._saving is not None or self._unsaved.size or self._is_changed:  # another task may save the rest
                 await asyncio.shield(self._start_saving())  # the store goes on even if this task is cancelled
         except Exception as error:
             raise InternalError(f"The session cannot be saved: {error}") from error
@@ -121,6 +120,7 @@ class ActiveSession:
         self._is_changed = False
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _save_soon(self) -> None:
         if self._timer is None and self._saving is None:

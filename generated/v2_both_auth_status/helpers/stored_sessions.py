@@ -27,23 +27,33 @@ _ENDS: Final = frozenset({"completed", "failed", "cancelled"})
 class StoredSessions:
     """The sessions of a store, and those of them that are open on a connection."""
 
-    def __init__(self, store: SessionStore, *, save_seconds: float, max_sessions: int) -> None:
+    def __init__(
+        self, store: SessionStore, *, save_seconds: float, max_sessions: int, has_turns: Callable[[str], bool]
+    ) -> None:
         self.store = store
         self.active: dict[str, ActiveSession] = {}
         self._save_seconds = save_seconds
         self._max_sessions = max_sessions
+        self._has_turns = has_turns
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
         """Begin a session. Raises `RequestError` if too many are open."""
         self._check_room()
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
-        await self.store.create(stored)
+        try:
+            await self.store.create(stored)
+        except Exception as error:
+            raise InternalError(f"The session cannot be saved: {error}") from error
         return self._activate(stored)
 
     async def open(self, session_id: str, cwd: str, directories: Any) -> ActiveSession:
-        """Open a session again. Raises `RequestError` if it is unknown, or of another folder, or too many are open."""
+        """Open a session again.
+
+        Raises `RequestError` if it is unknown, belongs to another folder, too many are open, or somebody else has
+        changed it while a turn runs here: what the turn says would go on in what it has not seen.
+        """
         if (active := self.active.get(session_id)) is not None:
-            await _save_unless_changed(active)
+            await self._save_unless_changed(active)
         else:
             self._check_room()
         stored = await self.store.get(session_id)
@@ -53,6 +63,8 @@ class StoredSessions:
             raise InvalidParamsError("Invalid params: the session belongs to another folder", data={"cwd": stored.cwd})
         active = self.active.get(session_id)
         if active is None or active.is_behind(stored):
+            if active is not None and self._has_turns(session_id):
+                raise InternalError("The session was changed by somebody else: load it again after the turn")
             active = self._activate(stored)
         active.move_to(tuple(directories or ()))
         return active
@@ -67,7 +79,7 @@ class StoredSessions:
         """A page of the list, and the cursor of the next one. Raises `RequestError` for a cursor that is none."""
         try:
             after = ListPlace.from_cursor(cursor) if isinstance(cursor, str) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidParamsError("Invalid params: the cursor is not one of this agent") from None
         folder = cwd if isinstance(cwd, str) else None
         found = await self.store.page(PROTOCOL_VERSION, cwd=folder, after=after, count=_PAGE + 1)
@@ -79,12 +91,9 @@ class StoredSessions:
         if (active := self.active.get(session_id)) is not None:
             await active.save()
 
-    async def close(self, session_id: str) -> None:
-        """Save a session, and forget that it is open."""
-        try:
-            await self.save(session_id)
-        finally:
-            self.active.pop(session_id, None)
+    def forget(self, session_id: str) -> None:
+        """Forget that a session is open."""
+        self.active.pop(session_id, None)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session; what was not saved is lost with it."""
@@ -104,15 +113,14 @@ class StoredSessions:
         active = self.active[stored.id] = ActiveSession(self.store, stored, save_seconds=self._save_seconds)
         return active
 
-
-async def _save_unless_changed(active: ActiveSession) -> None:
-    """Save a session; what cannot be added to one that somebody else has changed is given up."""
-    try:
-        await active.save()
-    except InternalError as error:
-        if not isinstance(error.__cause__, SessionChangedError):
-            raise
-        active.discard()
+    async def _save_unless_changed(self, active: ActiveSession) -> None:
+        """Save a session; what cannot be added to one that somebody else has changed is given up after the turn."""
+        try:
+            await active.save()
+        except InternalError as error:
+            if not isinstance(error.__cause__, SessionChangedError) or self._has_turns(active.id):
+                raise
+            active.discard()
 
 
 def unknown(session_id: str) -> ResourceNotFoundError:

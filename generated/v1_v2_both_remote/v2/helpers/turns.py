@@ -110,9 +110,10 @@ class Turns(TurnQueue):
                 await self.send(turn.session_id, end)
             except ConnectionClosed:
                 raise
-            except Exception:
+            except Exception as raised:
                 logger.exception("the state `idle` cannot be sent as it is")
-                await self.send(turn.session_id, SessionUpdateStateUpdateIdleError())
+                error = raised if isinstance(raised, RequestError) else InternalError()
+                await self.send(turn.session_id, _failed(error))
 
     async def _outcome(self, turn: Turn, work: Work) -> SessionUpdateStateUpdateIdle:
         error: RequestError = InternalError()
@@ -130,4 +131,8 @@ class Turns(TurnQueue):
             pass  # this connection, or another one that the work uses
         except Exception:
             logger.exception("the work on a prompt failed")
-        return SessionUpdateStateUpdateIdleError(error=Error(code=error.code, message=error.message, data=error.data))
+        return _failed(error)
+
+
+def _failed(error: RequestError) -> SessionUpdateStateUpdateIdleError:
+    return SessionUpdateStateUpdateIdleError(error=Error(code=error.code, message=error.message, data=error.data))
