@@ -166,7 +166,7 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
     assert red.code == 1
     assert re.search(r"^acp: \d+ stale$", red.stdout, flags=re.MULTILINE), red.stdout
     assert re.search(r"^  schema\.sha256: \w{12} -> \w{12}$", red.stdout, flags=re.MULTILINE), red.stdout
-    assert "\n  stale   types.py\n" in red.stdout
+    assert "\n  stale   codec.py\n" in red.stdout
     assert "fix it with: acpgen build\n" in red.stdout
 
     found = project.compare("HEAD:vendor/schema.json", "--protocol", str(pair.protocol))
