@@ -30,7 +30,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """The base of `SessionClient`, for sessions of the class `Sn` with changes `Ch`."""
 
     cancel_seconds: float = 10.0
+    """How long a turn that is left may take to end. One that is cancelled, and still read, may take any time."""
     max_pending: int = 10_000
+    """How many changes of a turn may wait for its reader, after those that follow each other were joined."""
 
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
@@ -121,6 +123,11 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         for session in self.sessions.values():
             session.lose(reason)
         await super().connection_closed(reason)
+
+    def _check_idle(self, session_id: str) -> None:
+        session = self.sessions.get(session_id)
+        if session is not None and session.has_turns:
+            raise RuntimeError("a turn of the session goes on: cancel it, or wait for its end, before you load it again")
 
     async def _reopen(self, request: Any, send: Any) -> Sn:
         earlier = self.sessions.get(request.session_id)
