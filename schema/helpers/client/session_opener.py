@@ -38,9 +38,12 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         super().__init__(agent)
         self.sessions: dict[str, Sn] = {}
         """The open sessions by id."""
-        self.agreed: InitializeResponse | None = None
-        """The answer of the agent to `initialize`."""
         self._early = Early()
+
+    @property
+    def agreed(self) -> InitializeResponse | None:
+        """The answer of the agent to `initialize`; None as long as there is none."""
+        return getattr(self.agent, "negotiated", None)
 
     def new_session(self, session_id: str, cwd: str) -> Sn:
         """A session without a state yet."""
@@ -51,9 +54,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         request = NewSessionRequest(
             cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
         )
-        return await self.begin(self.agent.session_new(request), cwd)
+        return await self.open_with(self.agent.session_new(request), cwd)
 
-    async def begin(self, call: Awaitable[Any], cwd: str) -> Sn:
+    async def open_with(self, call: Awaitable[Any], cwd: str) -> Sn:
         """Open the session of a call that makes one; what is reported before its answer is kept."""
         with self._early.kept():
             result = await call

@@ -116,10 +116,10 @@ class SessionClient(SessionOpener[Session, TurnChange]):
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION, client_info=Implementation(name=name, version=version)
         )
-        self.agreed = await self.agent.initialize(advertise(self, hello))
-        if self.agreed.protocol_version != PROTOCOL_VERSION:
-            raise RuntimeError(f"the agent speaks version {self.agreed.protocol_version} of the protocol")
-        return self.agreed
+        agreed = await self.agent.initialize(advertise(self, hello))
+        if agreed.protocol_version != PROTOCOL_VERSION:
+            raise RuntimeError(f"the agent speaks version {agreed.protocol_version} of the protocol")
+        return agreed
 
     async def load(
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
