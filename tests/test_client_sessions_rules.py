@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from acpgen.ir.options import Options
 from acpgen.roles import Role
-from tests.client_sessions import Stage, stage, until
+from tests.client_sessions import HELLO, HandAgent, Stage, helpers_of, stage, until
 from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 
@@ -151,6 +152,35 @@ def test_what_an_agent_lacks_is_refused_here(acp: ModuleType, version: int) -> N
             assert play.client.sessions == {}
             await play.barrier()
             assert play.agent.read == []
+
+    run(main())
+
+
+def test_capabilities_are_known_where_the_handshake_has_chosen(packages: Packages, version: int) -> None:
+    """In a package of both versions, the connection calls `initialize` before there is a client."""
+    acp = packages(V1, V2, roles=(Role.CLIENT,))
+    parts = {number: importlib.import_module(f"{acp.__name__}.v{number}") for number in (1, 2)}
+    helpers = {number: helpers_of(part) for number, part in parts.items()}
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        agent = HandAgent(far, version)
+        info = parts[2].Implementation(name="tests", version="1")
+        params = {
+            1: parts[1].InitializeRequest(protocol_version=1),
+            2: parts[2].InitializeRequest(protocol_version=2, info=info),
+        }
+        kinds = {number: each.SessionClient for number, each in helpers.items()}
+        connection = acp.connect(kinds, near, params=params)
+        entering = asyncio.ensure_future(connection.__aenter__())
+        await agent.answer(await agent.receive("initialize"), {"protocolVersion": version, **HELLO[version]})
+        await entering
+        play = Stage(acp, helpers[version], connection.handler, agent)
+        session = await play.opened()
+        session.prompt(play.helpers.image(b"png", mime_type="image/png"))
+        with pytest.raises(ValueError, match="the agent takes no audio in prompts"):
+            session.prompt(play.helpers.audio(b"wav", mime_type="audio/wav"))
+        await connection.__aexit__(None, None, None)
 
     run(main())
 

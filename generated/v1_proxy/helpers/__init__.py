@@ -12,10 +12,16 @@ if TYPE_CHECKING:
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
+    from .scripted_agent import ScriptedAgent
+    from .scripted_client import ScriptedClient
+    from .scripted_prompts import ScriptedAnswer, choose
+    from .scripted_turns import ScriptedTurn
 
 __all__ = [
     "PermissionAnswer",
+    "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn",
     "audio",
+    "choose",
     "image",
     "link",
     "permission_answer", "permission_cancelled", "permission_options",
@@ -24,10 +30,12 @@ __all__ = [
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "PermissionAnswer": "permissions", "audio": "content", "image": "content", "link": "content",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
-    "terminal": "content", "text": "content", "tool_content": "content",
+    "PermissionAnswer": "permissions", "ScriptedAgent": "scripted_agent", "ScriptedAnswer": "scripted_prompts",
+    "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns", "audio": "content",
+    "choose": "scripted_prompts", "image": "content", "link": "content", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 # fmt: on
 
