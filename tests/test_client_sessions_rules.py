@@ -144,11 +144,9 @@ def test_what_an_agent_lacks_is_refused_here(acp: ModuleType, version: int) -> N
             hello = {"protocolVersion": version, "info": {"name": "a", "version": "1"}}
             await play.agent.answer(await play.agent.receive(), hello)
             await starting
+            call = play.client.load("s", "/work") if version == 1 else play.client.open("/work")
             with pytest.raises(acp.CapabilityError):
-                if version == 1:
-                    await play.client.load("s", "/work")
-                else:
-                    await play.client.open("/work")
+                await call
             assert play.client.sessions == {}
             await play.barrier()
             assert play.agent.read == []
