@@ -132,9 +132,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     def _check_idle(self, session_id: str) -> None:
         session = self.sessions.get(session_id)
         if session is not None and session.has_turns:
-            raise RuntimeError(
-                "a turn of the session goes on: cancel it, or wait for its end, before you load it again"
-            )
+            raise RuntimeError("a turn of the session goes on: wait for its end before you load it again")
 
     async def _reopen(self, request: Any, send: Any) -> Sn:
         earlier = self.sessions.get(request.session_id)
