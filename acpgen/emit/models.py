@@ -1,0 +1,123 @@
+"""The models of `acpgen models`: types alone, in one module, for another library than the package's own runtime.
+
+`emit/types` has the schema that is rendered, and `emit/generator` the back end. A flavour is a library of the
+generator, views for its templates, and a head of the module.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.emit.flavour import Context
+from acpgen.emit.format import format_files
+from acpgen.emit.generator import Library, render_definitions
+from acpgen.emit.imports import used
+from acpgen.emit.modules import origin_text
+from acpgen.emit.pydantic_models import PydanticAlias, PydanticClass
+from acpgen.emit.runtime import make_environment
+from acpgen.emit.source import Code, docstring, listed
+from acpgen.emit.typed_dicts import TypedDictAlias, TypedDictClass
+from acpgen.emit.types import all_definitions, plain_schema
+from acpgen.flavours import Flavour
+from acpgen.ir.model import Definition, Model, Struct
+
+_TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
+MODULE = "__init__.py"
+"""The module in the folder of a configured output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What is known of a flavour. `reserved` are names that its module uses itself, or that the generator renames.
+
+    `names` are those of them that the head imports if they are used.
+    """
+
+    library: Library
+    class_view: Callable[[Struct, Context], object]
+    alias_view: Callable[[Definition, Context], object]
+    names: tuple[str, ...]
+    reserved: frozenset[str]
+    title: str
+    doc: str
+
+
+_RECORDS: Mapping[Flavour, _Record] = {
+    Flavour.PYDANTIC: _Record(
+        library=Library.PYDANTIC,
+        class_view=PydanticClass,
+        alias_view=PydanticAlias,
+        names=("MISSING", "pydantic", "tag_of"),
+        reserved=frozenset({"BaseModel", "Field", "MISSING"}),
+        title="models of pydantic",
+        doc=(
+            "They are strict, and read and write the names on the wire, which constructors take, too. An attribute "
+            "that is `MISSING` is absent from the JSON object; `None` is JSON null. Needs pydantic 2.14 or later."
+        ),
+    ),
+    Flavour.TYPEDDICT: _Record(
+        library=Library.TYPED_DICT,
+        class_view=TypedDictClass,
+        alias_view=TypedDictAlias,
+        names=("NotRequired", "TypedDict"),
+        reserved=frozenset({"NotRequired", "TypedDict"}),
+        title="typed dicts",
+        doc=(
+            "They describe JSON objects as `json.loads` makes them, to type checkers. A key that is not required may "
+            "be absent; `None` is JSON null. Nothing is checked at run time."
+        ),
+    ),
+}
+
+
+def render_models(model: Model, flavour: Flavour) -> str:
+    """The formatted module with the types of `model`. Raises `InputError` for names that it uses itself."""
+    record = _RECORDS[flavour]
+    _check_names(model, record.reserved, flavour)
+    body = _render_body(model, record)
+    found = used(body, (*record.names, *_TYPING_NAMES, "builtins"))
+    text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
+    module = (
+        make_environment()
+        .get_template(f"models/{flavour.value}.py.jinja")
+        .render(
+            module_doc=docstring(f"{text}\n\n{origin_text(model)}\n\n{record.doc}", 0),
+            body=body,
+            typing_names=listed(name for name in found if name in _TYPING_NAMES),
+            library_names=listed(name for name in found if name in record.names),
+            names=found,
+        )
+    )
+    return format_files({MODULE: module})[MODULE]
+
+
+def _check_names(model: Model, reserved: frozenset[str], flavour: Flavour) -> None:
+    taken = [definition for definition in model.definitions if definition.name in reserved]
+    if taken:
+        raise InputError(_taken(definition, flavour) for definition in taken)
+
+
+def _taken(definition: Definition, flavour: Flavour) -> Diagnostic:
+    return Diagnostic(
+        code="name-clash",
+        severity=Severity.ERROR,
+        message=f"the definition {definition.name} has a name that modules for {flavour.value} use themselves",
+        pointer=definition.pointer,
+        hint="rename the definition in the schema",
+    )
+
+
+def _render_body(model: Model, record: _Record) -> Code:
+    context = Context(model)
+    views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    definitions = all_definitions(model, context.classes)
+    for each in definitions:
+        views[each.name]["view"] = (
+            record.class_view(each, context) if isinstance(each, Struct) else record.alias_view(each, context)
+        )
+    statements = render_definitions(plain_schema(model, all_required=True), views, record.library)
+    return Code("\n\n\n".join(statements[each.name] for each in definitions))
