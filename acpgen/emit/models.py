@@ -78,8 +78,10 @@ def render_models(model: Model, flavour: Flavour) -> str:
     """The formatted module with the types of `model`. Raises `InputError` for names that it uses itself."""
     record = _RECORDS[flavour]
     _check_names(model, record.reserved, flavour)
-    body = _render_body(model, record)
-    found = used(body, (*record.names, *_TYPING_NAMES, "builtins"))
+    views = _views(model, record)
+    body = _render_body(model, record, views)
+    quoted = [each for view in views.values() if isinstance(view, TypedDictClass) for each in view.quoted]
+    found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
     module = (
         make_environment()
@@ -111,13 +113,16 @@ def _taken(definition: Definition, flavour: Flavour) -> Diagnostic:
     )
 
 
-def _render_body(model: Model, record: _Record) -> Code:
+def _views(model: Model, record: _Record) -> dict[str, object]:
     context = Context(model)
-    views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    definitions = all_definitions(model, context.classes)
-    for each in definitions:
-        views[each.name]["view"] = (
-            record.class_view(each, context) if isinstance(each, Struct) else record.alias_view(each, context)
-        )
-    statements = render_definitions(plain_schema(model, all_required=True), views, record.library)
-    return Code("\n\n\n".join(statements[each.name] for each in definitions))
+    return {
+        each.name: record.class_view(each, context) if isinstance(each, Struct) else record.alias_view(each, context)
+        for each in all_definitions(model, context.classes)
+    }
+
+
+def _render_body(model: Model, record: _Record, views: Mapping[str, object]) -> Code:
+    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    data.update({name: {"view": view} for name, view in views.items()})
+    statements = render_definitions(plain_schema(model, all_required=True), data, record.library)
+    return Code("\n\n\n".join(statements[name] for name in views))

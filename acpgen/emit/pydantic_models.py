@@ -13,6 +13,7 @@ from acpgen.emit.flavour import Context, alias_statement, annotation, attribute_
 from acpgen.emit.source import Code, identifier, is_immutable, listed, literal
 from acpgen.emit.source import hint as plain_hint
 from acpgen.emit.types import Attribute, GeneratedField, alias_target, needs_own_hint, qualified
+from acpgen.ir import names
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -53,9 +54,10 @@ RESERVED_ATTRIBUTES = frozenset(
 """The public attributes of `pydantic.BaseModel`; a field with such a name gets a trailing underscore."""
 
 
-def attribute_name(field: Field) -> Code:
-    """The attribute of a field."""
-    return identifier(f"{field.name}_" if field.name in RESERVED_ATTRIBUTES else field.name)
+def attribute_name(wire: str) -> Code:
+    """The attribute for the property `wire`."""
+    name = names.field_name(wire)
+    return identifier(f"{name}_" if name in RESERVED_ATTRIBUTES else name)
 
 
 def hint(expression: TypeExpr) -> Code:
@@ -105,7 +107,7 @@ class PydanticClass:
     def _attribute(self, field: Field, generated: GeneratedField) -> Attribute:
         known = qualified(annotation(field, generated, hint), {each.name for each in self._struct.fields})
         return Attribute(
-            name=attribute_name(field),
+            name=attribute_name(field.wire),
             annotation=Code(f"{known} | MISSING") if field.may_be_unset else known,
             default=self._default(field),
             doc=attribute_doc(field, self._struct),
@@ -113,7 +115,7 @@ class PydanticClass:
 
     def _default(self, field: Field) -> Code:
         """The default and the name on the wire, after an equals sign; empty if there is neither."""
-        arguments, name = self._default_argument(field), attribute_name(field)
+        arguments, name = self._default_argument(field), attribute_name(field.wire)
         if field.wire != name:
             arguments = [*arguments, f"alias={literal(field.wire)}"]
         if not arguments:
@@ -220,16 +222,17 @@ class PydanticAlias:
 
     def _selected(self, union: TaggedUnion) -> Code:
         """The members with a tag, without others."""
-        structs = [self._model.by_name[name] for name in _targets(union)]
-        tags = [_tag_field(each, union.tag) for each in structs]
-        if (
-            not all(field is not None and isinstance(field.type, Const) for field in tags)
-            or len(set(structs_of(union))) < 2
-        ):
+        targets = list(dict.fromkeys(_targets(union)))
+        if len(targets) < 2 or not all(self._has_constant(name, union.tag) for name in targets):
             return self._with_labels(union)
-        name = literal(_attribute_of(tags))
-        members = " | ".join(map(identifier, structs_of(union)))
-        return _annotated(members, f"pydantic.Field(discriminator={name})")
+        name = literal(attribute_name(union.tag))
+        return _annotated(" | ".join(map(identifier, targets)), f"pydantic.Field(discriminator={name})")
+
+    def _has_constant(self, target: str, wire: str) -> bool:
+        """True if the member is a class that has the tag itself, as the library reads it."""
+        definition = self._model.by_name[target]
+        fields = definition.fields if isinstance(definition, Struct) else ()
+        return any(isinstance(field.type, Const) for field in fields if field.wire == wire)
 
     def _with_labels(self, union: TaggedUnion) -> Code:
         """The members with a label each, and a function that reads the label from a value."""
@@ -238,28 +241,8 @@ class PydanticAlias:
             labels.append((OTHER_TAG, union.other.target))
         members = [_annotated(identifier(target), f"pydantic.Tag({literal(label)})") for label, target in labels]
         known = listed(literal(variant.tag) for variant in union.variants)
-        name = next(
-            (attribute_name(found) for _, target in labels if (found := self._field(target, union.tag))), Code("")
-        )
-        reader = f"tag_of({literal(union.tag)}, {literal(name)}, [{known}])"
+        reader = f"tag_of({literal(union.tag)}, {literal(attribute_name(union.tag))}, [{known}])"
         return _annotated(" | ".join(members), f"pydantic.Discriminator({reader})")
-
-    def _field(self, target: str, wire: str) -> Field | None:
-        return _tag_field(self._model.by_name[target], wire)
-
-
-def structs_of(union: TaggedUnion) -> list[str]:
-    """The names of the members with a tag, each once."""
-    return list(dict.fromkeys(_targets(union)))
-
-
-def _tag_field(definition: Definition, wire: str) -> Field | None:
-    fields = definition.fields if isinstance(definition, Struct) else ()
-    return next((field for field in fields if field.wire == wire), None)
-
-
-def _attribute_of(fields: Iterable[Field | None]) -> Code:
-    return next(attribute_name(field) for field in fields if field is not None)
 
 
 def _in_order(members: Iterable[str]) -> Code:

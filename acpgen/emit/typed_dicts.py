@@ -61,12 +61,16 @@ class TypedDictClass:
         ]
 
     @property
+    def quoted(self) -> tuple[Code, ...]:
+        """The annotations of the functional form: it is evaluated at once, so they are strings there."""
+        fields = () if self.is_class else self._struct.fields
+        return tuple(_with_presence(field, hint(field.type)) for field in fields)
+
+    @property
     def all_keys(self) -> list[Key]:
-        """The keys of the functional form, inherited ones too. It is evaluated at once, so annotations are strings."""
-        return [
-            Key(name=literal(field.wire), annotation=literal(_with_presence(field, hint(field.type))), doc=Code(""))
-            for field in self._struct.fields
-        ]
+        """The keys of the functional form, inherited ones too."""
+        wires = [literal(field.wire) for field in self._struct.fields]
+        return [Key(wire, literal(each), Code("")) for wire, each in zip(wires, self.quoted, strict=True)]
 
 
 def _with_presence(field: Field, known: Code) -> Code:
