@@ -11,6 +11,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import input_error
 from acpgen.flavours import Flavour
 from acpgen.roles import Side
@@ -20,7 +21,9 @@ from acpgen.text import printable
 @parameters.takes_sources
 def models_command(
     given: parameters.Given,
-    flavour: Annotated[Flavour, typer.Option("--flavour", help="The library of the types.", show_default=False)],
+    flavour: Annotated[
+        Flavour, typer.Option("--flavour", help="The library for which the types are.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The module to write.", metavar="FILE", show_default=False)],
     open_: Annotated[bool | None, parameters.option("open")] = None,
     keep_unknown: Annotated[bool | None, parameters.option("keep-unknown")] = None,
@@ -40,9 +43,9 @@ def models_command(
     from acpgen.pipeline import compile_protocol, load
     from acpgen.sources.inputs import find_inputs
 
-    if out.suffix != ".py" or not out.stem.isidentifier():
+    if flaw := "its name does not end with .py" if out.suffix != ".py" else name_flaw(out.stem):
         hint = "choose a name such as models.py"
-        raise input_error("usage", f"Python cannot import a module from {out.name!r}", hint=hint)
+        raise input_error("module-name", f"Python cannot import {out.name!r} as a module: {flaw}", hint=hint)
     given = replace(given, values={**given.values, "open": open_, "keep-unknown": keep_unknown})
     types = replace(given.types(), receivers=tuple(Side))
     compiled = compile_protocol(load(find_inputs(given.one_protocol())), types)

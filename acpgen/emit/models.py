@@ -7,26 +7,29 @@ generator, views for its templates, and a head of the module.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.emit.aliases import usable
 from acpgen.emit.flavour import Context
 from acpgen.emit.format import format_files
 from acpgen.emit.generator import Library, render_definitions
 from acpgen.emit.imports import used
 from acpgen.emit.modules import origin_text
+from acpgen.emit.package import Package
 from acpgen.emit.pydantic_models import PydanticAlias, PydanticClass
 from acpgen.emit.runtime import make_environment
-from acpgen.emit.source import Code, docstring, listed
+from acpgen.emit.source import Code, docstring, identifier, listed
 from acpgen.emit.typed_dicts import TypedDictAlias, TypedDictClass
 from acpgen.emit.types import all_definitions, plain_schema
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Definition, Model, Struct
 
 _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
-MODULE = "__init__.py"
+_MODULE = "__init__.py"
 """The module in the folder of a configured output."""
 
 
@@ -74,12 +77,17 @@ _RECORDS: Mapping[Flavour, _Record] = {
 }
 
 
-def render_models(model: Model, flavour: Flavour) -> str:
-    """The formatted module with the types of `model`. Raises `InputError` for names that it uses itself."""
+def render_models(model: Model, flavour: Flavour, renames: Mapping[str, str] | None = None) -> str:
+    """The formatted module with the types of `model`, and with the old names that `renames` has new ones for.
+
+    Raises `InputError` for definitions with names that the module uses itself.
+    """
     record = _RECORDS[flavour]
     _check_names(model, record.reserved, flavour)
     views = _views(model, record)
-    body = _render_body(model, record, views)
+    body = Code(
+        "\n\n\n".join([_render_body(model, record, views), *starmap(_former_name, sorted((renames or {}).items()))])
+    )
     quoted = [each for view in views.values() if isinstance(view, TypedDictClass) for each in view.quoted]
     found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
@@ -94,7 +102,16 @@ def render_models(model: Model, flavour: Flavour) -> str:
             names=found,
         )
     )
-    return format_files({MODULE: module})[MODULE]
+    return format_files({_MODULE: module})[_MODULE]
+
+
+def emit_models(model: Model, flavour: Flavour, renames: Iterable[tuple[str, str]] = ()) -> Package:
+    """The package with the module alone. Raises `InputError` for a former name that the module defines itself."""
+    names = sorted(definition.name for definition in model.definitions)
+    aliases = usable(renames, {"types": names, "library": [*_RECORDS[flavour].reserved, *_TYPING_NAMES, "Struct"]})
+    kept = {old: new for old, new in aliases.items() if new in model.by_name}
+    files = {_MODULE: render_models(model, flavour, kept), "py.typed": ""}
+    return Package(files=files, names=tuple(names), renames=kept, notes=())
 
 
 def _check_names(model: Model, reserved: frozenset[str], flavour: Flavour) -> None:
@@ -111,6 +128,10 @@ def _taken(definition: Definition, flavour: Flavour) -> Diagnostic:
         pointer=definition.pointer,
         hint="rename the definition in the schema",
     )
+
+
+def _former_name(old: str, new: str) -> Code:
+    return Code(f"{identifier(old)}: TypeAlias = {identifier(new)}\n{docstring(f'The former name of `{new}`.', 0)}")
 
 
 def _views(model: Model, record: _Record) -> dict[str, object]:
