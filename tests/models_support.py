@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,11 +58,17 @@ class Adapter:
         return self._adapter.validate_python(value, strict=True)
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value fits the type."""
+        """Whether the value fits the type, as Python and as text."""
+        text = json.dumps(value)
+        fits = self._fits(self.read, value)
+        assert fits == self._fits(lambda text: self._adapter.validate_json(text, strict=True), text), text
+        return fits
+
+    def _fits(self, read: Callable[[Any], Any], value: Any) -> bool:
         from pydantic import ValidationError
 
         try:
-            self.read(value)
+            read(value)
         except ValidationError:
             return False
         return True

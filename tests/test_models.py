@@ -146,7 +146,10 @@ def test_a_module_that_cannot_be_imported_is_refused(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize(
     ("flavour", "name"),
-    [(Flavour.PYDANTIC, "BaseModel"), (Flavour.PYDANTIC, "MISSING"), (Flavour.TYPEDDICT, "NotRequired")],
+    [
+        *((Flavour.PYDANTIC, name) for name in ("BaseModel", "Field", "MISSING", "TypeAliasType")),
+        *((Flavour.TYPEDDICT, name) for name in ("TypedDict", "NotRequired")),
+    ],
 )
 def test_a_definition_with_a_name_of_the_library_is_refused(
     packages: Packages, tmp_path: Path, flavour: Flavour, name: str
@@ -299,7 +302,10 @@ def test_members_with_and_without_a_tag(tmp_path: Path) -> None:
 
 # --- Names ----------------------------------------------------------------------------------------------------------
 
-ODD = ["class", "json", "copy", "list", "str", "model_config", "a-b", "$ref", "from", "Thing", "Any", "__private", 'q"']
+ODD = [
+    *("class", "json", "copy", "list", "str", "model_config", "a-b"),
+    *("$ref", "from", "Thing", "Any", "__private", 'q"', "pydantic", "builtins", "classmethod", "isXyz"),
+]
 
 
 @FLAVOURS

@@ -1,7 +1,8 @@
 """The models of `acpgen models`: types alone, in one module, for another library than the package's own runtime.
 
 `emit/types` has the schema that is rendered, and `emit/generator` the back end. A flavour is a library of the
-generator, views for its templates, and a head of the module.
+generator, views for its templates, and a head of the module. What a library cannot read right is not offered; the
+differences from JSON Schema are `RULES` in `tests/fidelity/test_models.py`, and a table in docs/models.md.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
         class_view=PydanticClass,
         alias_view=PydanticAlias,
         names=("MISSING", "pydantic", "tag_of"),
-        reserved=frozenset({"BaseModel", "Field", "MISSING"}),
+        reserved=frozenset({"BaseModel", "Field", "MISSING", "TypeAliasType"}),
         title="models of pydantic",
         doc=(
             "They are strict, and read and write the names on the wire, which constructors take, too. An attribute "

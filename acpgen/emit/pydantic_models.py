@@ -49,9 +49,12 @@ RESERVED_ATTRIBUTES = frozenset(
         *("model_copy", "model_dump", "model_dump_json", "model_extra", "model_fields", "model_fields_set"),
         *("model_json_schema", "model_parametrized_name", "model_post_init", "model_rebuild", "model_validate"),
         *("model_validate_json", "model_validate_strings"),
+        *("builtins", "classmethod", "pydantic", "tag_of"),
     }
 )
-"""The public attributes of `pydantic.BaseModel`; a field with such a name gets a trailing underscore."""
+"""The public attributes of `pydantic.BaseModel`, and what the bodies of classes use; a field with such a name gets a
+trailing underscore.
+"""
 
 
 def attribute_name(wire: str) -> Code:
