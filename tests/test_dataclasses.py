@@ -190,6 +190,17 @@ def test_the_field_of_almost_every_class_is_inherited_and_comes_last(packages: P
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
+def test_the_fields_of_an_instance_are_for_dataclasses_alone(packages: Packages, protocol: int) -> None:
+    """Libraries in C look for the attribute, and would write an instance by the names in Python."""
+    for kind, value, _ in instances(packages, protocol):
+        assert dataclasses.is_dataclass(value)
+        assert dataclasses.fields(value) == dataclasses.fields(kind)
+        assert [*kind.__dataclass_fields__] == names_of(value)
+        assert not hasattr(value, "__dataclass_fields__")
+        assert "__dataclass_fields__" not in vars(kind)
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
 def test_every_class_has_slots_alone(packages: Packages, protocol: int) -> None:
     for kind, value, _ in instances(packages, protocol):
         assert not hasattr(value, "__dict__"), kind
