@@ -183,7 +183,9 @@ def test_the_page_of_the_documentation(service: Service, page: Any) -> None:
     page.goto(f"{service.url}/docs")
     page.get_by_text("Create", exact=True).first.click()
     page.get_by_text("Schema", exact=True).first.click()
-    page.get_by_text("SessionInfo").first.wait_for()
+    page.get_by_text("Expand all").first.click()
+    page.get_by_text("sessionId", exact=True).first.wait_for()
+    page.get_by_text("Identifies the listed session in further requests.").first.wait_for()
 
 
 def answering(**what: Any) -> Callable[[Any], None]:

@@ -260,9 +260,10 @@ def test_two_versions_in_one_package(packages: Packages) -> None:
 
 def test_pydantic_is_imported_only_when_it_asks(one: ModuleType) -> None:
     home = Path(str(one.__file__)).parent
-    code = f"import sys, {home.name}.codec; print([n for n in sys.modules if 'pydantic' in n])"
+    asked = f"hasattr({home.name}.Implementation(name='n', version='1'), '__pydantic_serializer__')"
+    code = f"import sys, {home.name}; print({asked}, [n for n in sys.modules if 'pydantic' in n])"
     ran = subprocess.run([sys.executable, "-c", code], cwd=home.parent, capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
+    assert ran.stdout == "False []\n"
 
 
 def test_unset_stays_one_object(one: ModuleType) -> None:

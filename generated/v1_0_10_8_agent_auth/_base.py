@@ -129,14 +129,15 @@ class _FieldsOfInstances:
 
     JSON libraries in C look there, and would write an instance by the names of its attributes. Where they find nothing,
     they ask the hook that their user has given. A `__getattr__` would do the same, and make all attributes slow to read
-    before Python 3.12.
+    before Python 3.12. Where a class has this in its own namespace, all code gets an answer: orjson looks for it there,
+    and crashes without one.
     """
 
     __slots__ = ()
 
     def __get__(self, instance: object, owner: StructType) -> Any:
         caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore
-        if instance is None or caller == "dataclasses":
+        if instance is None or caller == "dataclasses" or "__dataclass_fields__" in vars(owner):
             return owner.__dataclass_fields__
         raise AttributeError(f"use dataclasses.fields() for the fields of a {owner.__name__}")
 
@@ -183,8 +184,8 @@ class StructType(type):
                 "_own": own,
                 "_slotted": inherited.union(slots),
             }
-            if any(not isinstance(base, mcs) for base in bases):  # a dataclass among them has its fields there, too
-                namespace = {"__dataclass_fields__": _FieldsOfInstances(), **namespace}
+            if any(not isinstance(base, mcs) and hasattr(base, "__dataclass_fields__") for base in bases[:-1]):
+                namespace["__dataclass_fields__"] = _FieldsOfInstances()  # before those of that base
         return super().__new__(mcs, name, bases, namespace, **options)
 
     @property
