@@ -31,6 +31,7 @@ NEEDS = {
     "models.md": ["pydantic"],
     "proxy.md": ["websockets"],
     "remote.md": ["uvicorn", "websockets"],
+    "web.md": ["cattrs", "fastapi", "msgspec", "orjson"],
 }
 """Libraries without which a page cannot be played."""
 
