@@ -127,6 +127,7 @@ const open = (at, { keepsFocus = false, isCentred = true } = {}) => {
   const item = itemOf(at);
   scrollToItem(item, isCentred);
   markCurrent(item);
+  showLane(at);
   history.replaceState(null, "", `#${at + 1}`);
   if (narrow.matches || keepsFocus) detail.focus({ preventScroll: true });
   drawSoon();

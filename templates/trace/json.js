@@ -91,7 +91,7 @@ const jsonView = (text, marks) => {
       view.append(made);
       if (!known.has(line.pointer)) known.set(line.pointer, made);
       if (left.has(line.pointer)) {
-        made.classList.add("marked");
+        made.classList.add("marked", left.get(line.pointer)[0].classList[1]);
         view.append(...left.get(line.pointer));
         left.delete(line.pointer);
       }

@@ -65,8 +65,10 @@ const fillRow = (row, item) => {
   time.textContent = rows.time[at] === null ? "" : clock(rows.time[at]);
   flow.title = rows.side[at] < 0 ? "" : `from the ${head.sides[rows.side[at]]}`;
   const isAnswer = rows.asked[at] >= 0;
-  const title = element("b", "", visible(titleOf(at)));
-  what.replaceChildren(...(isAnswer ? [element("span", "quiet", `${kind} `), title] : [title]));
+  const name = rows.tag[at] < 0 ? titleOf(at) : head.tags[rows.tag[at]];
+  const title = element("b", "", visible(name));
+  what.title = titleOf(at);
+  what.replaceChildren(...(isAnswer ? [element("span", "quiet", kind), title] : [title]));
   if (count > 1) what.append(element("span", "times", `×${amount(count)}`));
   text.textContent = count > 1 ? oneLine(joined(membersOf(item).slice(0, 60))) : preview(at);
   session.textContent = rows.session[at] < 0 ? "" : visible(head.sessions[rows.session[at]]).slice(0, 40);

@@ -105,7 +105,14 @@ toggle("fold", (isOpen) => {
 
 // --- The list
 
-list.addEventListener("scroll", () => onScroll(drawSoon), { passive: true });
+const follow = () => {
+  const item = Math.min(Math.round(list.scrollTop / height), items.first.length - 1);
+  if (item >= 0 && isMovedByReader) showLane(rowOf(item));
+  drawSoon();
+};
+let isMovedByReader = false;
+for (const kind of ["wheel", "pointerdown", "touchmove", "keydown"]) list.addEventListener(kind, () => (isMovedByReader = true), { passive: true });
+list.addEventListener("scroll", () => onScroll(follow), { passive: true });
 list.addEventListener("click", (event) => {
   const row = event.target.closest(".row");
   if (row) open(rowOf(row.item), { isCentred: false });

@@ -41,6 +41,8 @@ const taskLanes = ({ key, tasks }) => {
 };
 const allLanes = makeLanes();
 
+const laneOf = new Map(allLanes.flatMap((lane, at) => (lane.bars ? [] : [[lane.key, at]])));
+
 const laneName = ({ key, bars }) => {
   if (bars) return bars.length === 1 ? head.task : `${head.task}s`;
   if (key >= 0) return visible(head.sessions[key]);
@@ -58,12 +60,24 @@ const readColours = () => {
 
 const size = { width: 0, height: 0 };
 const xOf = (place) => ((place - axis.from) / (axis.to - axis.from)) * size.width;
-const STEPS = [1, 2, 5];
+const DAY = 86_400;
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, DAY];
+/** The distance of ticks: a round number, of seconds, minutes or hours where there is room for so few. */
+const stepOf = (least) => {
+  const found = axis.byTime && least >= 1 ? SECONDS.find((each) => each >= least) : null;
+  if (found) return found;
+  const unit = 10 ** Math.floor(Math.log10(least));
+  return Math.max(unit * ([1, 2, 5].find((each) => each * unit >= least) ?? 10), axis.byTime ? 0 : 1);
+};
+const tickName = (place) => {
+  if (!axis.byTime) return amount(Math.round(place) + 1);
+  if (place < 60) return place < 1e-9 ? "0" : `${Number(place.toPrecision(6))} s`;
+  const [hours, minutes, seconds] = [Math.floor(place / 3600), Math.floor(place / 60) % 60, Math.round((place % 60) * 1000) / 1000];
+  return [hours && `${hours} h`, minutes && `${minutes} min`, seconds && `${seconds} s`].filter(Boolean).join(" ");
+};
 const drawAxis = () => {
   const room = axis.to - axis.from;
-  const least = (room * 90) / size.width;
-  let unit = 10 ** Math.floor(Math.log10(least));
-  const step = unit * (STEPS.find((each) => each * unit >= least) ?? 10);
+  const step = stepOf((room * 90) / size.width);
   pen.fillStyle = colours.soft;
   pen.strokeStyle = colours.line;
   pen.font = colours.font;
@@ -72,8 +86,7 @@ const drawAxis = () => {
     const x = Math.round(xOf(place)) + 0.5;
     pen.moveTo(x, TOP - 4);
     pen.lineTo(x, size.height);
-    const label = axis.byTime ? span(place).replace(/\.0+ /, " ") : amount(Math.round(place) + 1);
-    if (x < size.width - 30) pen.fillText(place === 0 && axis.byTime ? "0" : label, x + 3, 11);
+    if (x < size.width - 50) pen.fillText(tickName(place), x + 3, 11);
   }
   pen.stroke();
 };
@@ -179,7 +192,7 @@ const nameLanes = () => {
 const resizeTimeline = () => {
   if (lanes.hidden) return;
   names.style.height = `${TOP + allLanes.length * LANE + 4}px`;
-  size.width = lanes.clientWidth - names.offsetWidth;
+  size.width = lanes.clientWidth - names.offsetWidth - names.offsetLeft;
   size.height = lanes.clientHeight;
   const scale = devicePixelRatio || 1;
   canvas.width = size.width * scale;
@@ -200,6 +213,15 @@ const zoom = (factor, at = (axis.from + axis.to) / 2) => {
 const fitAxis = () => {
   [axis.from, axis.to] = [0, endOfAxis()];
   drawSoon();
+};
+
+/** Scroll to the lane of a message. */
+const showLane = (at) => {
+  if (lanes.hidden) return;
+  const key = rows.session[at] < 0 ? -1 - rows.connection[at] : rows.session[at];
+  const top = laneOf.get(key) * LANE;
+  if (top >= lanes.scrollTop && top + 2 * LANE + TOP <= lanes.scrollTop + size.height) return;
+  lanes.scrollTop = top - LANE;
 };
 
 /** The message or task at a place of the canvas. */
