@@ -76,7 +76,8 @@ def fitting_updates(root: Mapping[str, Any], updates: Updates | None) -> Updates
         return None
     turn, tasks = updates.turn, updates.tasks
     if turn is not None:
-        tags = tuple(each for each in turn.tags if _holds(root, replace(updates, turn=replace(turn, tags=(each,)))))
+        alone = replace(updates, tasks=None)
+        tags = tuple(each for each in turn.tags if _holds(root, replace(alone, turn=replace(turn, tags=(each,)))))
         turn = replace(turn, tags=tags) if tags else None
     if tasks is not None and not _holds(root, replace(updates, turn=None)):
         tasks = None
