@@ -36,8 +36,11 @@ def helpers(folder: Path) -> set[str]:
     return {path.stem for path in folder.glob("*.py")}
 
 
-NEED_A_LIBRARY = {"mcp_caller", "mcp_provider"}
-"""Helpers for an extension."""
+OFFERING = {"mcp_provider", "mcp_endpoint", "mcp_library", "held_context"}
+NEED_A_LIBRARY = {"mcp_caller", "mcp_bridge"} | OFFERING
+"""Helpers for an extension, and what only they import."""
+LIBRARIES = {"mcp_library": {"anyio", "mcp", "mcp_types"}, "mcp_endpoint": {"uvicorn"}}
+"""One module imports each library."""
 
 
 def for_roles(protocol: int, *roles: str) -> set[str]:
@@ -77,7 +80,7 @@ def test_a_helper_imports_from_each_module_once(protocols: tuple[int, ...], role
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_an_extension_brings_its_helpers(protocol: int) -> None:
     choice = SchemaChoice(protocol=protocol, extensions=("mcp-over-acp",))
-    for role, added in ((Role.AGENT, NEED_A_LIBRARY), (Role.CLIENT, {"mcp_provider"}), (Role.PROXY, {"mcp_provider"})):
+    for role, added in ((Role.AGENT, NEED_A_LIBRARY), (Role.CLIENT, OFFERING), (Role.PROXY, OFFERING)):
         folder = package_folder(choice, roles=(role,))
         assert helpers(folder / "helpers") & NEED_A_LIBRARY == added
         exports = (folder / "helpers/__init__.py").read_text(encoding="utf-8")
@@ -177,7 +180,7 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 defined.add(name)
     assert exported == sorted(exported)
-    allowed = sys.stdlib_module_names | ({"anyio", "mcp", "mcp_types"} if path.stem in NEED_A_LIBRARY else set())
+    allowed = sys.stdlib_module_names | LIBRARIES.get(path.stem, set())
     assert set(exported) <= defined
     for statement in ast.walk(module):
         match statement:

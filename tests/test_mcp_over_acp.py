@@ -1,6 +1,6 @@
 """MCP servers that a client offers through the connection, and an agent that calls them, by the package `mcp`.
 
-The numbers in names are those of no list: each test is a rule of `mcp/message`, as other implementations speak it.
+Each test is a rule of `mcp/message`, as other implementations speak it.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def test_a_server_that_is_withdrawn(acp: ModuleType) -> None:
         async with both.mcp(server_id) as client:
             call = asyncio.ensure_future(client.call_tool("wait", {}))
             await tools.started.wait()
-            await both.provider.withdraw(server_id)
+            await both.provider.withdraw(acp.McpServerAcp(name="tools", server_id=server_id))
             with pytest.raises(mcp.MCPError) as error:
                 await call
             assert error.value.error.code == -32800

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,7 +41,7 @@ class _Import:
 class _Helper:
     """A helper: its text, its public names, its imports from the package, and the helpers that it imports from.
 
-    `libraries` are the packages that it needs besides the standard library. `is_extra` is true if most packages do
+    `libraries` are the packages that it imports besides the standard library. `is_extra` is true if most packages do
     without it.
     """
 
@@ -85,13 +85,14 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
         missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
         if not missing:
             kept[name] = helper
-        elif not (helper.libraries or helper.is_extra):
+        elif not (_libraries(helper, found) or helper.is_extra):
             left_out[name] = sorted(missing)
-    used = {name for helper in kept.values() for name in helper.helpers}
-    kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
+    public = {name for name, helper in kept.items() if helper.public}
+    used = public.union(*(_needed(found[name], found) for name in public))
+    kept = {name: helper for name, helper in kept.items() if name in used}
     return Helpers(
         texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
-        exports={f".{name}": each.public for name, each in kept.items() if each.public and not each.libraries},
+        exports={f".{name}": kept[name].public for name in sorted(public) if not _libraries(kept[name], found)},
         left_out=left_out,
     )
 
@@ -106,6 +107,11 @@ def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
     """The helpers that a helper imports from, by itself or by another helper."""
     inner = (_needed(helpers[name], helpers) for name in helper.helpers & helpers.keys())
     return helper.helpers.union(*inner)
+
+
+def _libraries(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
+    """The libraries that a helper imports, by itself or by another helper."""
+    return helper.libraries.union(*(helpers[name].libraries for name in _needed(helper, helpers) & helpers.keys()))
 
 
 def _redirected(helper: _Helper, modules: Mapping[str, str]) -> str:
@@ -144,7 +150,7 @@ def _parse(path: Path) -> _Helper:
     text = path.read_text(encoding="utf-8")
     is_extra = path.parent.name == _EXTRA
     helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), is_extra=is_extra)
-    for node in ast.parse(text).body:
+    for node in _statements(ast.parse(text).body):
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:
                 lines = slice(node.lineno - 1, node.end_lineno)
@@ -158,3 +164,11 @@ def _parse(path: Path) -> _Helper:
             case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
                 helper.public.extend(ast.literal_eval(value))
     return helper
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that an import of the module runs, those in `try` included."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.Try):
+            yield from _statements(node.body)

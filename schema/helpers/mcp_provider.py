@@ -1,46 +1,52 @@
-"""MCP servers that a client or a proxy offers to the agent through the connection. It needs the package `mcp`.
+"""MCP servers that a client or a proxy offers to the agent. It needs the package `mcp`.
 
 A client makes an `McpProvider` of its stub, returns `await provider.handle(params)` from `mcp_message`, and closes it
-in `connection_closed`. The entry that `offer` returns goes into the `mcp_servers` of a session, if the agent has
-advertised `acp` for them.
+in `connection_closed`. The entry that `offer` returns goes into the `mcp_servers` of a session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Final
 
-import anyio
-from mcp.server import Server
-from mcp.server.connection import Connection
-from mcp.server.runner import modern_error_data, serve_one
-from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
-from mcp.shared.transport_context import TransportContext
-
 from .._base import UNSET
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, RequestCancelledError, RequestError
+from ..handshake import CapabilityError
 from ..types import (
     McpError,
     McpServerAcp,
+    McpServerHttp,
     MessageMcpNotification,
     MessageMcpRequest,
     MessageMcpResponse,
     MessageMcpResponseError,
     MessageMcpResponseResult,
 )
+from .held_context import HeldContext
+from .mcp_endpoint import McpEndpoint
+from .mcp_support import McpKind, mcp_kinds
+from .mcp_library import (
+    CallOptions,
+    Connection,
+    InboundLadderRejection,
+    NoBackChannelError,
+    Server,
+    TransportContext,
+    anyio,
+    classify_inbound_request,
+    low_level,
+    modern_error_data,
+    progress_token_from_params,
+    serve_one,
+)
 
 __all__ = ["McpProvider"]
 
-_logger: Final = logging.getLogger("acp")
 _TOO_MANY: Final = -33000
 _UNKNOWN_SERVER: Final = -33001
 _MAX_ID: Final = 256
@@ -54,34 +60,56 @@ class McpProvider:
         self._agent = agent
         self._limit = limit
         self._offers: dict[str, _Offer] = {}
+        self._endpoint = McpEndpoint(limit=limit)
 
     def __contains__(self, server_id: object) -> bool:
         """True for the id of a server that is offered here: a proxy passes on requests for all others."""
         return server_id in self._offers
 
-    async def offer(self, server: Any, *, name: str | None = None) -> McpServerAcp:
-        """Start to serve, and return the entry for `mcp_servers`. Raises `TypeError` for what is no server.
+    async def offer(self, server: Any, *, name: str | None = None) -> McpServerAcp | McpServerHttp:
+        """Start to serve, and return the entry for `mcp_servers`.
 
-        `server` is an `MCPServer` or a `Server` of the package `mcp`, or a `FastMCP` of the package `fastmcp` (4 or
-        later). `name` is shown to people; by default it is that of the server.
+        The server is reached through the connection, or at a URL of this computer if the agent has advertised `http`
+        and not `acp`. `server` is an `MCPServer` or a `Server` of the package `mcp`, or a `FastMCP` of the package
+        `fastmcp` (4 or later). `name` is shown to people; by default it is that of the server. Raises `TypeError` for
+        what is no server, and `CapabilityError` if the agent has advertised neither.
         """
-        low = _low_level(server)
-        offer = _Offer(low, self._limit)
+        kinds = self._kinds()
+        if "acp" in kinds:
+            return await self._offer(low_level(server), name)
+        if "http" in kinds:
+            return await self._endpoint.offer(server, name=name)
+        method = self._agent.METHODS["mcp/message"]
+        raise CapabilityError(method.name, method.capability)
+
+    def _kinds(self) -> frozenset[McpKind]:
+        """The kinds of servers that the agent accepts. A proxy that passes on `initialize` does not know them."""
+        response = getattr(self._agent, "negotiated", None)
+        return frozenset({"acp"}) if response is None else mcp_kinds(response)
+
+    async def _offer(self, server: Server[Any], name: str | None) -> McpServerAcp:
+        offer = _Offer(server, self._limit)
         await offer.start()
         server_id = token_hex(8)
         self._offers[server_id] = offer
-        return McpServerAcp(name=name or low.name, server_id=server_id)
+        return McpServerAcp(name=name or server.name, server_id=server_id)
 
-    async def withdraw(self, server_id: str) -> None:
-        """Stop to serve: as when its session ends. Requests that are active are cancelled. Unknown ids are ignored."""
-        offer = self._offers.pop(server_id, None)
-        if offer is not None:
+    async def withdraw(self, entry: McpServerAcp | McpServerHttp) -> None:
+        """Stop to serve what `offer` has returned, as when its session ends. Requests that are active are cancelled.
+
+        Unknown entries are ignored.
+        """
+        if isinstance(entry, McpServerHttp):
+            await self._endpoint.withdraw(entry)
+        elif offer := self._offers.pop(entry.server_id, None):
             await offer.stop()
 
     async def close(self) -> None:
         """Withdraw all servers."""
-        for server_id in [*self._offers]:
-            await self.withdraw(server_id)
+        offers, self._offers = self._offers, {}
+        for offer in offers.values():
+            await offer.stop()
+        await self._endpoint.close()
 
     async def handle(self, params: MessageMcpRequest) -> MessageMcpResponse:
         """The response to a request of the agent. Raises `RequestError` if no server can answer it."""
@@ -126,32 +154,19 @@ class McpProvider:
         return MessageMcpResponseResult(result=result)
 
 
-def _low_level(server: Any) -> Server[Any]:
-    """The server below the convenient classes, which give it under a private name only."""
-    inner = (getattr(server, name, None) for name in ("_lowlevel_server", "_mcp_server"))
-    found: list[Any] = [each for each in (*inner, server) if isinstance(each, Server)]
-    if not found:
-        raise TypeError("an MCP server is a `Server` or `MCPServer` of mcp 2, or a `FastMCP` of fastmcp 4")
-    low: Server[Any] = found[0]
-    return low
-
-
 class _Offer:
-    """A server that is offered. Its lifespan has a task of its own, which has to leave what it has entered."""
+    """A server that is offered, and the requests to it."""
 
     def __init__(self, server: Server[Any], limit: int) -> None:
         self.server = server
         self.state: Any = None
         self.active: dict[str, asyncio.Task[MessageMcpResponse]] = {}
         self._limit = limit
-        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._lifespan = HeldContext(server.lifespan(server), name=f"the MCP server {server.name}")
 
     async def start(self) -> None:
         """Enter the lifespan of the server. Raises what it raises."""
-        self._task = asyncio.create_task(self._run())
-        await self._started
+        self.state = await self._lifespan.start()
 
     async def stop(self) -> None:
         """Cancel the active requests, and leave the lifespan."""
@@ -159,9 +174,7 @@ class _Offer:
             task.cancel()
         if self.active:
             await asyncio.wait(self.active.values())
-        self._stopping.set()
-        if self._task is not None:
-            await asyncio.wait({self._task})
+        await self._lifespan.stop()
 
     def check(self, request_id: str) -> None:
         """Raise `RequestError` if a request with this id cannot be handled now."""
@@ -171,17 +184,6 @@ class _Offer:
             raise InvalidParamsError("a request with this requestId is active", data={"requestId": request_id})
         if len(self.active) >= self._limit:
             raise RequestError(f"too many requests at the same time; the limit is {self._limit}", code=_TOO_MANY)
-
-    async def _run(self) -> None:
-        try:
-            async with self.server.lifespan(self.server) as self.state:
-                self._started.set_result(None)
-                await self._stopping.wait()
-        except Exception as error:
-            if self._started.done():
-                _logger.exception("the MCP server %.80r failed to stop", self.server.name)
-            else:
-                self._started.set_exception(error)
 
 
 @dataclass

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
-    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
-    from .mcp_support import mcp_capabilities
+    from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -38,7 +38,7 @@ __all__ = [
     "diff",
     "image",
     "link",
-    "mcp_capabilities", "mcp_parameters", "mode",
+    "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -46,13 +46,13 @@ __all__ = [
     "user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_servers",
+    "AcpParameters": "mcp_servers", "HttpParameters": "mcp_servers", "McpKind": "mcp_support",
     "McpParameters": "mcp_servers", "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls",
     "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "StdioParameters": "mcp_servers",
     "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates", "agent_thought": "updates",
     "ask_permission": "call_messages", "audio": "content", "choose": "scripted_prompts", "command": "updates",
     "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content", "link": "content",
-    "mcp_capabilities": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
+    "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
     "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
-    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
-    from .mcp_support import mcp_capabilities
+    from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -47,7 +47,7 @@ __all__ = [
     "diff",
     "image",
     "link",
-    "mcp_capabilities", "mcp_parameters", "mode",
+    "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 _MODULES = {
     "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
-    "ListPlace": "session_store", "McpKind": "mcp_servers", "McpParameters": "mcp_servers",
+    "ListPlace": "session_store", "McpKind": "mcp_support", "McpParameters": "mcp_servers",
     "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "ScriptedAnswer": "scripted_prompts",
     "ScriptedClient": "scripted_client", "SessionChangedError": "session_store", "SessionStore": "session_store",
     "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
@@ -64,7 +64,7 @@ _MODULES = {
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
-    "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
+    "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
     "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
     "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",

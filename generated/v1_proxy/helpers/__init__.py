@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 # fmt: off
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
+    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -14,17 +15,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "McpKind",
     "PermissionAnswer",
     "audio",
     "image",
     "link",
+    "mcp_capabilities", "mcp_kinds",
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
     "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "PermissionAnswer": "permissions", "audio": "content", "image": "content", "link": "content",
+    "McpKind": "mcp_support", "PermissionAnswer": "permissions", "audio": "content", "image": "content",
+    "link": "content", "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
     "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
     "terminal": "content", "text": "content", "tool_content": "content",

@@ -16,11 +16,9 @@ from urllib.parse import urlsplit
 from .._base import UnsetType
 from ..errors import InvalidParamsError
 from ..types import McpServer
+from .mcp_support import McpKind
 
-__all__ = ["AcpParameters", "HttpParameters", "McpKind", "McpParameters", "StdioParameters", "mcp_parameters"]
-
-McpKind: TypeAlias = Literal["stdio", "http", "sse", "acp"]
-"""How a server is reached. `acp` is through the connection with the client, by the extension `mcp-over-acp`."""
+__all__ = ["AcpParameters", "HttpParameters", "McpParameters", "StdioParameters", "mcp_parameters"]
 
 
 @dataclass(frozen=True, kw_only=True)

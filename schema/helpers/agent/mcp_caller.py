@@ -1,35 +1,43 @@
-"""The MCP servers that the client offers through the connection, for `mcp.Client` of the package `mcp`, which it needs.
+"""The MCP servers that the client offers through the connection. It needs the package `mcp`.
 
 An agent makes an `McpCaller` of its stub, gives it what `mcp_message_notification` gets, and calls a server so:
-`async with mcp.Client(caller.transport(server_id), mode=VERSION) as client`.
+`async with mcp.Client(caller.transport(server_id), mode=MCP_VERSION) as client`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
-
-import anyio
-from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
-from mcp.shared.message import SessionMessage
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from .._base import UNSET
 from ..dispatch import ConnectionClosed
 from ..errors import RequestError
 from ..types import MessageMcpNotification, MessageMcpRequest, MessageMcpResponseResult
+from .mcp_library import (
+    SUBSCRIPTION_ID_META_KEY,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    MCPError,
+    RequestId,
+    SessionMessage,
+    anyio,
+    cancelled_request_id_from_params,
+)
 
-__all__ = ["McpCaller", "VERSION"]  # noqa: RUF022  sorted as in the other helpers
+__all__ = ["MCP_VERSION", "McpCaller"]
 
-VERSION: Final = "2026-07-28"
+MCP_VERSION: Final = "2026-07-28"
 """The version of MCP that goes through the connection, for the `mode` of `mcp.Client`."""
 _WAIT_SECONDS: Final = 5.0
 """The longest time that the messages of the connection wait for a reader of notifications."""
 _Key: TypeAlias = tuple[str, str]
+_Take: TypeAlias = Callable[[JSONRPCNotification], Awaitable[None]]
 
 
 class McpCaller:
@@ -50,13 +58,33 @@ class McpCaller:
         if call is not None:
             await call.receive(params)
 
+    async def request(
+        self,
+        server_id: str,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        known_as: RequestId | None = None,
+        on_notification: _Take | None = None,
+    ) -> Any:
+        """The result of a request, as JSON. Raises `MCPError` for an error of the server or of the connection.
+
+        `on_notification` gets the notifications about it. Those of a subscription carry the id `known_as`, if given.
+        """
+        self._count += 1
+        call = _Call(server_id, str(self._count), known_as=known_as, take=on_notification)
+        self._calls[call.key] = call
+        try:
+            return await call.result(self._client, method, params)
+        finally:
+            del self._calls[call.key]
+
     @asynccontextmanager
     async def transport(self, server_id: str) -> AsyncGenerator[Any, None]:
-        """A transport to a server, for `mcp.Client(transport, mode=VERSION)`."""
+        """A transport to a server, for `mcp.Client(transport, mode=MCP_VERSION)`."""
         into, answers = anyio.create_memory_object_stream[SessionMessage | Exception](self._queue)
         requests, out = anyio.create_memory_object_stream[SessionMessage](0)
-        link = _Link(self, server_id, into)
-        pump = asyncio.create_task(link.run(out))
+        pump = asyncio.create_task(_Link(self, server_id, into).run(out))
         try:
             yield answers, requests
         finally:
@@ -65,122 +93,110 @@ class McpCaller:
             for stream in (into, answers, requests, out):
                 stream.close()
 
-    def add(self, call: _Call) -> None:
-        """Expect notifications about a call."""
-        self._calls[call.key] = call
 
-    def remove(self, call: _Call) -> None:
-        """Expect none any more."""
-        self._calls.pop(call.key, None)
+class _Call:
+    """A request to a server."""
 
-    def new_id(self) -> str:
-        """An id that no other request has."""
-        self._count += 1
-        return str(self._count)
+    def __init__(self, server_id: str, number: str, *, known_as: RequestId | None, take: _Take | None) -> None:
+        self.key: _Key = (server_id, number)
+        self._known_as = known_as
+        self._take = take
+        self._task: asyncio.Task[Any] | None = None
+        self._failure = ""
 
-    async def send(self, request: MessageMcpRequest) -> Any:
-        """Send a request to a server; returns the response."""
-        return await self._client.mcp_message(request)
+    async def receive(self, notification: MessageMcpNotification) -> None:
+        """Give a notification to the one who called."""
+        if self._take is None:
+            return
+        params = notification.params if isinstance(notification.params, dict) else None
+        found = JSONRPCNotification(jsonrpc="2.0", method=notification.method, params=self._own(params))
+        try:
+            await asyncio.wait_for(self._take(found), _WAIT_SECONDS)
+        except asyncio.TimeoutError:
+            self._failure = "the notifications about this request were not read in time"
+            if self._task is not None:
+                self._task.cancel()
+
+    def _own(self, params: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Params with the id that the caller knows its subscription by."""
+        match params:
+            case {"_meta": {**meta}} if (
+                self._known_as is not None and meta.get(SUBSCRIPTION_ID_META_KEY) == self.key[1]
+            ):
+                return {**params, "_meta": {**meta, SUBSCRIPTION_ID_META_KEY: self._known_as}}
+            case _:
+                return params
+
+    async def result(self, client: Any, method: str, params: Mapping[str, Any] | None) -> Any:
+        """Send the request, and return the result."""
+        server_id, request_id = self.key
+        given = UNSET if params is None else dict(params)
+        request = MessageMcpRequest(server_id=server_id, request_id=request_id, method=method, params=given)
+        self._task = asyncio.ensure_future(client.mcp_message(request))
+        try:
+            found = await self._task
+        except RequestError as error:
+            raise _error(error.code, error.message, error.data) from None
+        except ConnectionClosed as error:
+            raise MCPError(-32000, str(error)) from None
+        except asyncio.CancelledError:
+            if not self._failure:
+                raise
+            raise MCPError(-32603, self._failure) from None
+        if isinstance(found, MessageMcpResponseResult):
+            return found.result
+        raise _error(found.error.code, found.error.message, found.error.data)
+
+
+def _error(code: int, message: str, data: Any) -> MCPError:
+    return MCPError(code, message, None if data is UNSET else data)
 
 
 class _Link:
     """One transport: what a client of `mcp` writes to it, and the calls that follow."""
 
     def __init__(self, caller: McpCaller, server_id: str, into: Any) -> None:
-        self.caller = caller
-        self.server_id = server_id
-        self.into = into
-        self._running: dict[RequestId, _Call] = {}
+        self._caller = caller
+        self._server_id = server_id
+        self._into = into
+        self._running: dict[RequestId, asyncio.Task[None]] = {}
 
     async def run(self, written: Any) -> None:
         """Make a call of each request that is written, until the task is cancelled; then all of them are."""
         try:
             async for message in written:
-                self._take(message.message)
+                self._start(message.message)
         finally:
-            tasks = [call.cancel() for call in self._running.values()]
-            if tasks:
-                await asyncio.wait(tasks)
+            for task in self._running.values():
+                task.cancel()
+            if self._running:
+                await asyncio.wait(self._running.values())
 
-    def _take(self, message: Any) -> None:
+    def _start(self, message: Any) -> None:
         if isinstance(message, JSONRPCRequest):
-            call = _Call(self, message)
-            self._running[message.id] = call
-            call.task.add_done_callback(lambda _: self._running.pop(message.id, None))
+            task = asyncio.create_task(self._call(message))
+            self._running[message.id] = task
+            task.add_done_callback(lambda _: self._running.pop(message.id, None))
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             cancelled = cancelled_request_id_from_params(message.params)
             if cancelled is not None and cancelled in self._running:
                 self._running[cancelled].cancel()
 
-
-class _Call:
-    """A request to a server."""
-
-    def __init__(self, link: _Link, request: JSONRPCRequest) -> None:
-        self._link = link
-        self._request = request
-        self.id = link.caller.new_id()
-        self.key: _Key = (link.server_id, self.id)
-        self._failure = ""
-        self.task = asyncio.create_task(self._run())
-
-    def cancel(self) -> asyncio.Task[None]:
-        """Cancel it at the server, too."""
-        self.task.cancel()
-        return self.task
-
-    async def receive(self, notification: MessageMcpNotification) -> None:
-        """Give a notification to the client of `mcp`."""
-        params = notification.params if isinstance(notification.params, dict) else None
-        found = JSONRPCNotification(jsonrpc="2.0", method=notification.method, params=self._own(params))
+    async def _call(self, sent: JSONRPCRequest) -> None:
         try:
-            await asyncio.wait_for(self._link.into.send(SessionMessage(found)), _WAIT_SECONDS)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return
-        except asyncio.TimeoutError:
-            self._failure = "the notifications about this request were not read in time"
-            self.cancel()
+            result = await self._caller.request(
+                self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._give
+            )
+        except MCPError as error:
+            await self._give(JSONRPCError(jsonrpc="2.0", id=sent.id, error=_data(error)))
+        else:
+            await self._give(JSONRPCResponse(jsonrpc="2.0", id=sent.id, result=result))
 
-    def _own(self, params: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Params with the id that the client of `mcp` knows its subscription by."""
-        found = dict(params or {})
-        match found:
-            case {"_meta": {**meta}} if meta.get(SUBSCRIPTION_ID_META_KEY) == self.id:
-                return {**found, "_meta": {**meta, SUBSCRIPTION_ID_META_KEY: self._request.id}}
-            case _:
-                return params
-
-    async def _run(self) -> None:
-        self._link.caller.add(self)
-        try:
-            answer = await self._answer()
-        except asyncio.CancelledError:
-            if not self._failure:
-                raise
-            answer = self._error(-32603, self._failure)
-        finally:
-            self._link.caller.remove(self)
+    async def _give(self, message: Any) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its reader may have gone
-            await self._link.into.send(SessionMessage(answer))
+            await self._into.send(SessionMessage(message))
 
-    async def _answer(self) -> JSONRPCResponse | JSONRPCError:
-        sent = self._request
-        request = MessageMcpRequest(
-            server_id=self._link.server_id,
-            request_id=self.id,
-            method=sent.method,
-            params=UNSET if sent.params is None else sent.params,
-        )
-        try:
-            found = await self._link.caller.send(request)
-        except RequestError as error:
-            return self._error(error.code, error.message, error.data)
-        except ConnectionClosed as error:
-            return self._error(-32000, str(error))
-        if isinstance(found, MessageMcpResponseResult):
-            return JSONRPCResponse(jsonrpc="2.0", id=sent.id, result=found.result)
-        return self._error(found.error.code, found.error.message, found.error.data)
 
-    def _error(self, code: int, message: str, data: Any = UNSET) -> JSONRPCError:
-        found = ErrorData(code=code, message=message, data=None if data is UNSET else data)
-        return JSONRPCError(jsonrpc="2.0", id=self._request.id, error=found)
+def _data(error: MCPError) -> ErrorData:
+    found: ErrorData = error.error
+    return found

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .diffs import diff
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
-    from .mcp_servers import AcpParameters, HttpParameters, McpKind, McpParameters, StdioParameters, mcp_parameters
-    from .mcp_support import mcp_capabilities
+    from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
+    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
     from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
     from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
@@ -81,7 +81,7 @@ __all__ = [
     "diff",
     "idle", "image",
     "link",
-    "mcp_capabilities", "mcp_parameters",
+    "mcp_capabilities", "mcp_kinds", "mcp_parameters",
     "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
@@ -94,7 +94,7 @@ _MODULES = {
     "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "AgentMessage": "session_entries",
     "AttributesChange": "session_entries", "Compaction": "session_entries", "CompactionChange": "session_entries",
     "HttpParameters": "mcp_servers", "ListPlace": "session_store", "LoginClient": "login", "LoginError": "login",
-    "LoginRestart": "login", "McpKind": "mcp_servers", "McpParameters": "mcp_servers", "Message": "session_entries",
+    "LoginRestart": "login", "McpKind": "mcp_support", "McpParameters": "mcp_servers", "Message": "session_entries",
     "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
     "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
     "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
@@ -112,13 +112,13 @@ _MODULES = {
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
-    "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
-    "plan_entry": "plan_entries", "requires_action": "states", "resource": "content", "running": "states",
-    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
-    "tool_content": "content", "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
-    "whole_agent_thought": "updates", "whole_user_message": "updates",
+    "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "offer_terminal_login": "login_methods",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states", "resource": "content",
+    "running": "states", "select_permission": "permissions", "select_permission_option": "permissions",
+    "session_update": "notification", "terminal": "content", "text": "content", "title": "session_info",
+    "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+    "whole_agent_message": "updates", "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 # fmt: on
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
+    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
     from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
@@ -39,7 +40,7 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
     "LoginClient", "LoginError", "LoginRestart",
-    "Message", "MessageChange",
+    "McpKind", "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
     "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "ScriptedAgent", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry",
@@ -49,6 +50,7 @@ __all__ = [
     "audio",
     "image",
     "link",
+    "mcp_capabilities", "mcp_kinds",
     "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
@@ -58,20 +60,22 @@ __all__ = [
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "LoginClient": "login", "LoginError": "login", "LoginRestart": "login",
-    "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
-    "PermissionAsked": "session_core", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
-    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "ScriptedAgent": "scripted_agent", "ScriptedTurn": "scripted_turns",
-    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
-    "SlowReaderError": "prompt_turns", "Terminal": "session_state", "TerminalChange": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns", "Usage": "session_entries",
+    "McpKind": "mcp_support", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionChoice": "permission_client",
+    "PermissionClient": "permission_client", "PermissionDecision": "permission_rules",
+    "PermissionQuestion": "permission_client", "PermissionRule": "permission_rules",
+    "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "ScriptedAgent": "scripted_agent", "ScriptedTurn": "scripted_turns", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
+    "SessionEntry": "session_state", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
+    "Terminal": "session_state", "TerminalChange": "session_state", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "Usage": "session_entries",
     "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
-    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+    "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "offer_terminal_login": "login_methods",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
+    "terminal": "content", "text": "content", "tool_content": "content",
 }
 # fmt: on
 

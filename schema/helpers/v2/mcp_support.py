@@ -1,0 +1,29 @@
+"""The kinds of MCP servers that an agent accepts: how it advertises them, and how a client reads that."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+from ..codec import decode
+from ..types import InitializeResponse, McpCapabilities
+
+__all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]
+
+McpKind: TypeAlias = Literal["stdio", "http", "acp"]
+"""How a server is reached. `acp` is through the connection with the client, by the extension `mcp-over-acp`."""
+
+
+def mcp_capabilities(*accept: McpKind) -> McpCapabilities:
+    """The `mcp` of the `session` capabilities for what `mcp_parameters` accepts.
+
+    `acp` needs a package with the extension `mcp-over-acp`.
+    """
+    return decode(McpCapabilities, {kind: {} for kind in accept})
+
+
+def mcp_kinds(response: InitializeResponse) -> frozenset[McpKind]:
+    """The kinds that an agent accepts, by its response to `initialize`."""
+    session = response.capabilities.session
+    able = session.mcp if session else None
+    kinds: tuple[McpKind, ...] = get_args(McpKind)
+    return frozenset(kind for kind in kinds if able and getattr(able, kind, None))
