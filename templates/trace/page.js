@@ -43,7 +43,7 @@ const makeChoices = () => {
   choices("method", "All methods", methods);
   choices("session", "All sessions", head.sessions.map((name, at) => [String(at), name]));
   choices("side", "Both sides", head.sides.map((name, at) => [String(at), `From the ${name}`]));
-  choices("finding", "With or without findings", [["any", "With findings"], ["warning", "Warnings and errors"], ["error", "Errors"]]);
+  choices("finding", "All messages", [["any", "With a finding"], ["warning", "Warnings and errors"], ["error", "Errors"]]);
 };
 
 const refresh = () => {

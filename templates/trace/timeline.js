@@ -192,7 +192,7 @@ const nameLanes = () => {
 const resizeTimeline = () => {
   if (lanes.hidden) return;
   names.style.height = `${TOP + allLanes.length * LANE + 4}px`;
-  size.width = lanes.clientWidth - names.offsetWidth - names.offsetLeft;
+  size.width = lanes.clientWidth - names.offsetWidth - 2 * names.offsetLeft;
   size.height = lanes.clientHeight;
   const scale = devicePixelRatio || 1;
   canvas.width = size.width * scale;
