@@ -123,9 +123,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     return Packages(tmp_path_factory.mktemp("packages"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium of the system."""
+    """A headless Chromium of the system. While it runs, its event loop does, so other modules must not share it."""
     from tests.browser_support import chromium
 
     program = chromium()

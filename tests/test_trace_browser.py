@@ -1,4 +1,4 @@
-"""The page of `acpgen trace --html` in a headless Chromium: list, search, timeline, keys, a phone, paper, accessibility.
+"""The page of `acpgen trace --html` in a headless Chromium: list, search, timeline, keys, phone, paper, accessibility.
 
 `ACPGEN_SCREENSHOTS=1 pytest tests/test_trace_browser.py` renews the pictures in docs/.
 """

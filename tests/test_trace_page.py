@@ -1,4 +1,4 @@
-"""The page of `acpgen trace --html`: its file, its data, its links. `test_trace_browser.py` looks at it in a browser."""
+"""The page of `acpgen trace --html`: its data and links. `test_trace_browser.py` looks at it in a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import Outcome, run_acpgen
-from tests.test_trace import OPENED, PLANTED, S, Json, answer, ask, prompted, tell, written
+from tests.test_trace import OPENED, PLANTED, Json, S, answer, ask, prompted, tell, written
 
 HOSTILE = (
     "</script><script>globalThis.hacked = 1</script>",

@@ -1,7 +1,7 @@
 """The page of a trace: one HTML file with all messages, which loads nothing.
 
-Traces are untrusted. Messages are data in script elements that do not run, with each `<` escaped; the script of the page
-shows them as text.
+Traces are untrusted. Messages are data in script elements that do not run, with each `<` escaped; the script of the
+page shows them as text.
 """
 
 from __future__ import annotations
@@ -120,42 +120,63 @@ class _Names:
         return -1 if name is None else self.known.setdefault(name, len(self.known))
 
 
+class _Table:
+    """The columns of numbers, a row for each message, and the names that they stand for.
+
+    The ids of sessions are names in their connection, and those of tasks in their session.
+    """
+
+    def __init__(self, messages: list[Seen]) -> None:
+        self._names = {key: _Names() for key in ("connection", "method", "tag", "session", "task")}
+        self.rows: dict[str, list[Any]] = {
+            "line": [each.entry.line for each in messages],
+            "time": _times(messages),
+            "kind": [_KINDS.index(each.kind) for each in messages],
+            "side": [-1 if each.sender is None else _SIDES.index(each.sender) for each in messages],
+            "protocol": [each.protocol for each in messages],
+            "connection": self._column("connection", (each.connection for each in messages)),
+            "method": self._column("method", (each.method for each in messages)),
+            "tag": self._column("tag", (each.tag for each in messages)),
+            "session": self._column("session", map(_session, messages)),
+            "task": self._column("task", map(_task, messages)),
+            "asked": [-1 if each.asked is None else each.asked for each in messages],
+        }
+
+    def _column(self, key: str, names: Iterable[Any]) -> list[int]:
+        return [self._names[key].number(name) for name in names]
+
+    def names(self, key: str) -> list[str]:
+        """The names of a column, by their numbers."""
+        return [each[-1] if isinstance(each, tuple) else each for each in self._names[key].known]
+
+
+def _session(seen: Seen) -> tuple[str, str] | None:
+    return None if seen.session is None else (seen.connection, seen.session)
+
+
+def _task(seen: Seen) -> tuple[str, str | None, str] | None:
+    return None if seen.task is None else (seen.connection, seen.session, seen.task)
+
+
 def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[str, Any]:
-    """What the page knows of messages before it parses them: tables of names, and columns of numbers."""
-    methods, tags, sessions, tasks, connections = (_Names() for _ in range(5))
-    rows: dict[str, list[Any]] = {
-        "line": [each.entry.line for each in messages],
-        "time": _times(messages),
-        "kind": [_KINDS.index(each.kind) for each in messages],
-        "side": [-1 if each.sender is None else _SIDES.index(each.sender) for each in messages],
-        "protocol": [each.protocol for each in messages],
-        "connection": [connections.number(each.connection) for each in messages],
-        "method": [methods.number(each.method) for each in messages],
-        "tag": [tags.number(each.tag) for each in messages],
-        "session": [
-            sessions.number(None if each.session is None else (each.connection, each.session)) for each in messages
-        ],
-        "task": [
-            tasks.number(None if each.task is None else (each.connection, each.session, each.task)) for each in messages
-        ],
-        "asked": [-1 if each.asked is None else each.asked for each in messages],
-    }
+    """What the page knows of messages before it parses them."""
+    table, models = _Table(messages), trace.models
     return {
         "block": BLOCK,
         "kinds": [each.value for each in _KINDS],
         "sides": [each.value for each in _SIDES],
         "reference": reference,
-        "anchors": _anchors(trace.models, methods.known) if reference is not None else {},
-        "skip": _skipped(trace.models.values()),
-        "tagged": _tag_properties(trace.models.values()),
-        "task": _task_words(trace.models.values()),
-        "methods": [*methods.known],
-        "tags": [*tags.known],
-        "sessions": [each[1] for each in sessions.known],
-        "tasks": [each[2] for each in tasks.known],
-        "connections": [*connections.known],
-        "rows": rows,
-        "findings": [_finding(each, trace.models) for each in trace.findings if each.place.number < len(messages)],
+        "anchors": _anchors(models, table.names("method")) if reference is not None else {},
+        "skip": _skipped(models.values()),
+        "tagged": _tag_properties(models.values()),
+        "task": _task_words(models.values()),
+        "methods": table.names("method"),
+        "tags": table.names("tag"),
+        "sessions": table.names("session"),
+        "tasks": table.names("task"),
+        "connections": table.names("connection"),
+        "rows": table.rows,
+        "findings": [_finding(each, models) for each in trace.findings if each.place.number < len(messages)],
     }
 
 

@@ -17,6 +17,9 @@ from acpgen.trace.values import Misfit
 MOST = 10_000
 """The most findings of each severity that are kept. The others are counted."""
 
+MOST_CONNECTIONS = 1_000
+"""The most connections that are followed at once. The oldest is left for a new one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -106,6 +109,8 @@ class _Reader:
         if key in self._open and entry.event is Event.START:
             self._finish(key, is_cut=False)
         if key not in self._open:
+            if len(self._open) >= MOST_CONNECTIONS:
+                self._finish(next(iter(self._open)), is_cut=True)
             name = key or (str(self._starts) if self._starts else "")
             self._open[key] = (name, Conversation(self._trace.models, self._trace.totals))
         name, conversation = self._open[key]

@@ -102,6 +102,7 @@ const showDetail = (at) => {
     jsonView(bodyOf(at), marks),
   );
   detail.scrollTop = 0;
+  (detail.querySelector(".json .finding.error") ?? detail.querySelector(".json .finding"))?.scrollIntoView({ block: "nearest" });
   document.body.classList.add("opened");
   if (wasHidden) resetList();
 };

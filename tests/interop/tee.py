@@ -7,12 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, Any
 
 
 def main() -> None:
     """Copy lines both ways until each side has closed its end."""
-    with open(sys.argv[1], "w", encoding="utf-8") as trace:
+    with Path(sys.argv[1]).open("w", encoding="utf-8") as trace:
         process = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         lock = threading.Lock()
 
