@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
 from tests import package_cache
-from tests.support import DEEP, Packages
+from tests.support import DEEP, Packages, require
 
 
 class _Case(Protocol):
@@ -120,3 +121,20 @@ def _number(name: str) -> int:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     """Generated packages, each built and imported once."""
     return Packages(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium of the system. While it runs, its event loop does, so other modules must not share it."""
+    from tests.browser_support import chromium
+
+    program = chromium()
+    require(program, "chromium")
+    require(find_spec("playwright"), "playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as running:
+        # the sandbox needs rights that containers do not give; the pages are our own
+        started = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()

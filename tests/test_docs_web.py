@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from tests.browser_support import running_browser
 from tests.command_line import run_acpgen
 from tests.documents import blocks
 from tests.published import MissingSchemaError, Origin, from_npm
@@ -125,12 +124,6 @@ def test_its_documentation_has_the_protocols_own_names(service: Service) -> None
 
 
 # --- In a browser ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 @pytest.fixture

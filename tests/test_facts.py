@@ -18,6 +18,7 @@ from acpgen.schema.bundled import list_releases, load_facts, load_release, newes
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
 from acpgen.schema.sessions import Sessions, check_sessions
+from acpgen.schema.updates import Tasks, Turn, Updates, check_updates
 from tests.command_line import build_package, run_acpgen
 from tests.published import published
 from tests.support import Packages, model_of
@@ -292,6 +293,16 @@ def test_a_file_keeps_the_methods_of_sessions_that_it_has(tmp_path: Path) -> Non
         attach=("session/load",),
         scoped=("session/prompt", "session/cancel", "session/set_mode", "session/set_config_option"),
         end=(),
+        updates=Updates(
+            method="session/update",
+            property="update",
+            turn=Turn(
+                request="session/prompt",
+                cancel="session/cancel",
+                tags=("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"),
+            ),
+            tasks=Tasks(id="toolCallId", status="status", ended=("completed", "failed")),
+        ),
     )
 
 
@@ -350,6 +361,54 @@ def test_a_method_that_the_schema_lacks_is_found(
     kept = fitting_facts(root, facts).sessions
     assert kept is not None
     assert [each for each in facts.sessions.uses() if each not in kept.uses()] == [lost]
+
+
+def with_other_updates(root: Node) -> None:
+    root["$defs"]["SessionNotification"]["x-method"] = "session/other"
+
+
+def with_a_text_as_update(root: Node) -> None:
+    root["$defs"]["SessionNotification"]["properties"]["update"] = {"type": "string"}
+
+
+def without_tag(root: Node) -> None:
+    members = root["$defs"]["SessionUpdate"]["oneOf"]
+    members[:] = [each for each in members if each["properties"]["sessionUpdate"]["const"] != "plan"]
+
+
+def without_status(root: Node) -> None:
+    for name in ("ToolCall", "ToolCallUpdate"):
+        del root["$defs"][name]["properties"]["status"]
+
+
+@pytest.mark.parametrize(
+    ("change", "codes", "kept"),
+    [
+        (with_other_updates, {"updates-method"}, None),
+        (with_a_text_as_update, {"updates-method"}, None),
+        (without_method, {"updates-turn"}, (0, True)),
+        (without_tag, {"updates-turn"}, (4, True)),
+        (without_status, {"updates-tasks"}, (5, False)),
+    ],
+)
+def test_an_update_that_the_schema_lacks_is_found(
+    change: Callable[[Node], None], codes: set[str], kept: tuple[int, bool] | None
+) -> None:
+    """What is left for a file of the user's own: tags of updates in a turn, and whether tasks can be followed."""
+    root = deepcopy(raw_schema(1))
+    facts = read_facts(json.loads((data_folder() / "schema/v1/2026-11-02/facts.json").read_text()))
+    assert facts.sessions is not None
+    assert facts.sessions.updates is not None
+    report = Report()
+    check_updates(root, facts.sessions.updates, report)
+    assert report.errors == ()
+    change(root)
+    check_updates(root, facts.sessions.updates, report)
+    assert {found.code for found in report.errors} == codes
+    sessions = fitting_facts(root, facts).sessions
+    assert sessions is not None
+    found = sessions.updates
+    assert (found and (len(found.turn.tags) if found.turn else 0, found.tasks is not None)) == kept
 
 
 def test_a_fragment_that_takes_a_session_method_away_is_an_error(tmp_path: Path) -> None:

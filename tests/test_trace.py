@@ -161,7 +161,7 @@ PLANTED: dict[str, tuple[list[Json], tuple[int, str, str]]] = {
         (5, "wrong-value", "/params/update/content"),
     ),
     "a tool call without a title": (
-        updated(sessionUpdate="tool_call", toolCallId="c"),
+        updated(sessionUpdate="tool_call", toolCallId="c", status="failed"),
         (5, "missing-property", "/params/update"),
     ),
     "a tool call without an id": (
@@ -342,7 +342,9 @@ def test_the_extension_that_defines_a_method_is_named(tmp_path: Path) -> None:
 
 
 def test_leniency_is_a_warning(tmp_path: Path) -> None:
-    found = findings(tmp_path, [*OPENED, *updated(sessionUpdate="tool_call", toolCallId="c", title="t", kind="odd")])
+    found = findings(
+        tmp_path, [*OPENED, *updated(sessionUpdate="tool_call", toolCallId="c", title="t", kind="odd", status="failed")]
+    )
     assert found == [(5, "warning", "leniency", "/params/update/kind")]
 
 
@@ -389,18 +391,174 @@ def test_lone_surrogates_and_control_characters_are_printed(tmp_path: Path) -> N
     assert "\x1b" not in text
 
 
-def test_a_trace_with_very_many_findings_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """It says so."""
-    path = written(tmp_path, [*OPENED, *([{"jsonrpc": "2.0", "id": 1}] * 10_010)])
+def test_findings_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    """The rest of the trace is read, and its errors count even where notes come first."""
+    odd = ask(2, "session/close", {**S, **{f"mood{number}": 1 for number in range(10_010)}})
+    path = written(tmp_path, [*OPENED, odd, answer(2, {}), tell("session/dance", {})])
     ran = run_acpgen("trace", path, cwd=tmp_path)
     assert ran.code == 1
-    assert "these are the first 10000 findings: the rest of the file was not read" in ran.stderr
+    assert "10 more findings of this severity are not listed: these are the first 10000 [more-findings]" in ran.stderr
+    found = json.loads(run_acpgen("trace", path, "--format", "json", cwd=tmp_path).stderr)
+    assert (found[-1]["code"], found[-1]["line"]) == ("unknown-method", 7)
+    assert [each["severity"] for each in found if each["code"] == "more-findings"] == ["note"]
+    assert len(found) == 10_002
 
 
 def test_answers_to_requests_beyond_the_limit_are_no_mistakes(tmp_path: Path) -> None:
-    """What is not kept is not held against the trace."""
+    """What is not kept is not held against the trace; and an answer to nothing is found again after that."""
     numbers = range(10, 10_020)
     asked = [ask(number, "session/list", {}) for number in numbers]
-    path = written(tmp_path, [*OPENED, *asked, *(answer(number, {"sessions": []}) for number in numbers)])
-    ran = run_acpgen("trace", path, cwd=tmp_path)
-    assert (ran.code, ran.stderr) == (0, "")
+    messages = [*OPENED, *asked, *(answer(number, {"sessions": []}) for number in numbers)]
+    assert findings(tmp_path, messages) == [(20_024, "note", "not-followed", "")]
+    found = findings(tmp_path, [*messages, answer(10, {}), answer(99_999, {})])
+    assert found == [
+        (20_025, "error", "no-request", "/id"),
+        (20_026, "error", "no-request", "/id"),
+        (20_026, "note", "not-followed", ""),
+    ]
+
+
+# --- Turns and tasks ------------------------------------------------------------------------------------------------
+
+
+def chunk(text: str = "a") -> Json:
+    return updated(sessionUpdate="agent_message_chunk", content={**TEXT, "text": text})[0]
+
+
+def called(status: str | None = None, identity: str = "c", **more: Json) -> Json:
+    update = {"sessionUpdate": "tool_call", "toolCallId": identity, "title": "t", **more}
+    return updated(**update, **({} if status is None else {"status": status}))[0]
+
+
+def changed(status: str) -> Json:
+    return updated(sessionUpdate="tool_call_update", toolCallId="c", status=status)[0]
+
+
+PROMPT, DONE = prompted(TEXT)
+MODE = updated(sessionUpdate="current_mode_update", currentModeId="m")[0]
+LOAD = [ask(3, "session/load", {**S, **HERE}), chunk(), answer(3, {})]
+LATE = (7, "warning", "after-turn", "/params/update")
+OPEN_END = "not-ended"
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([PROMPT, DONE, chunk()], [LATE]),
+        ([PROMPT, failure(2, {"code": -32603, "message": "no"}), chunk()], [LATE]),
+        ([PROMPT, DONE, called("completed")], [LATE]),
+        ([PROMPT, chunk(), DONE], []),
+        ([chunk(), PROMPT, DONE], []),  # nothing was answered yet
+        ([PROMPT, DONE, MODE], []),  # a mode may change at any time
+        ([PROMPT, DONE, *LOAD], []),
+        ([PROMPT, DONE, *LOAD, chunk()], []),  # since then, there was no turn
+        ([PROMPT, DONE, ask(3, "session/prompt", {**S, "prompt": []}), chunk(), answer(3, DONE["result"])], []),
+    ],
+)
+def test_updates_of_a_turn_come_before_its_answer(
+    messages: list[Json], expected: list[tuple[int, str, str, str]], tmp_path: Path
+) -> None:
+    assert findings(tmp_path, [*OPENED, *messages]) == expected
+
+
+def test_updates_come_at_any_time_where_a_prompt_is_only_accepted(tmp_path: Path) -> None:
+    exchanges = [each for each in values_v2.EXCHANGES if each.method == "session/prompt"][:1]
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": TEXT}
+    late = tell("session/update", {**exchanges[0].params, "update": update})
+    late["params"].pop("prompt")
+    assert findings(tmp_path, [*conversation(2, exchanges), late]) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([PROMPT, called(), DONE], [6]),
+        ([PROMPT, called("in_progress"), changed("in_progress"), DONE], [6]),
+        ([PROMPT, called("completed"), changed("in_progress"), DONE], [7]),
+        ([PROMPT, called(), called(identity="d"), changed("failed"), DONE], [7]),
+        ([PROMPT, called("completed"), DONE], []),
+        ([PROMPT, called(), changed("failed"), DONE], []),
+        (
+            [
+                PROMPT,
+                called(),
+                changed("completed"),
+                updated(sessionUpdate="tool_call_update", toolCallId="c")[0],
+                DONE,
+            ],
+            [],
+        ),
+        ([PROMPT, called(), tell("session/cancel", S), DONE], []),  # the client knows that it has stopped
+        ([PROMPT, called(), tell("session/cancel", S), called(identity="d"), DONE], []),
+    ],
+)
+def test_tool_calls_that_never_end_are_notes(messages: list[Json], expected: list[int], tmp_path: Path) -> None:
+    found = findings(tmp_path, [*OPENED, *messages])
+    assert found == [(line, "note", OPEN_END, "") for line in expected]
+
+
+@pytest.mark.parametrize(("status", "count"), [("cancelled", 0), ("in_progress", 1), (None, 1)])
+def test_the_protocol_says_which_status_is_the_end(status: str | None, count: int, tmp_path: Path) -> None:
+    opened = conversation(2, [each for each in values_v2.EXCHANGES if each.method == "session/prompt"][:1])
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}
+    session = {
+        "sessionId": opened[-1]["params"]["sessionId"] if "params" in opened[-1] else opened[3]["result"]["sessionId"]
+    }
+    found = findings(tmp_path, [*opened, tell("session/update", {**session, "update": update})])
+    assert [each[2] for each in found] == [OPEN_END] * count
+
+
+START = {"acp_trace": 1, "started": "2026-01-02T03:04:05Z", "command": ["agent"]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "codes"),
+    [
+        ([*OPENED, PROMPT, called(), DONE, '{"jsonrpc": "2.0", "id"'], {"no-message"}),
+        ([*OPENED, PROMPT, called()], {"unanswered"}),  # the turn has not ended
+        ([START, *OPENED, PROMPT, called(), DONE], set()),  # the recorder was killed
+        ([START, *OPENED, PROMPT, called(), DONE, {"lost": 3}, {"end": 0}], set()),
+        ([START, *OPENED, PROMPT, called(), DONE, {"end": 0}], {OPEN_END}),
+    ],
+)
+def test_a_trace_that_was_cut_does_not_show_the_end(lines: list[Json], codes: set[str], tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    found = json.loads(run_acpgen("trace", path, "--format", "json", cwd=tmp_path).stderr)
+    assert {each["code"] for each in found} == codes
+
+
+# --- Connections ----------------------------------------------------------------------------------------------------
+
+
+def on(connection: Json, *messages: Json) -> list[Json]:
+    return [{"connection": connection, "msg": each} for each in messages]
+
+
+def test_lines_that_name_their_connection_are_followed_apart(tmp_path: Path) -> None:
+    """Ids of requests and sessions belong to a connection."""
+    pairs = zip(on("a", *OPENED), on(7, *OPENED), strict=True)
+    both = [each for pair in pairs for each in pair]
+    assert findings(tmp_path, both) == []
+    wrong = [*both, *on("b", *start({}, {})), *on("b", tell("session/cancel", S))]
+    assert findings(tmp_path, wrong) == [(11, "error", "session", "/params/sessionId")]
+
+
+def test_each_start_of_a_recording_is_a_connection(tmp_path: Path) -> None:
+    again = [START, *OPENED, {"from": "agent", "err": "a word"}, {"end": 0}]
+    assert findings(tmp_path, [*again, *again]) == []
+    left = [START, *OPENED, PROMPT, {"end": -9}, *again]
+    assert findings(tmp_path, left) == [(6, "error", "unanswered", "")]
+
+
+def test_a_request_of_a_recording_without_an_end_is_no_error(tmp_path: Path) -> None:
+    assert findings(tmp_path, [START, *OPENED, PROMPT]) == [(6, "note", "unanswered", "")]
+
+
+def test_lines_of_other_logs_are_no_events(tmp_path: Path) -> None:
+    assert findings(tmp_path, [*OPENED, {"level": "info", "end": 5}, PROMPT]) == [(6, "error", "unanswered", "")]
+
+
+def test_an_envelope_may_have_a_batch(tmp_path: Path) -> None:
+    found = findings(tmp_path, [*OPENED, {"from": "agent", "msg": [tell("session/cancel", S), 5]}])
+    assert found == [(5, "error", "no-message", ""), (5, "error", "wrong-side", "/method")]

@@ -2,60 +2,75 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, print_diagnostics, print_table
 from acpgen.config import SchemaChoice
-from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+from acpgen.diagnostics import Severity, input_error
 
 if TYPE_CHECKING:
     from acpgen.ir.model import Model
-    from acpgen.trace.conversation import Conversation
-    from acpgen.trace.values import Misfit
+    from acpgen.trace.conversation import Total
+    from acpgen.trace.reading import Trace
 
-MOST = 10_000
-"""The most findings that are kept: a trace with so many is wrong from the start, and is not read further."""
+
+def _address(value: str | None) -> str | None:
+    """The address of the reference. A link must not run anything."""
+    if value is not None and (urlsplit(value).scheme or "https") not in {"https", "http", "file"}:
+        raise typer.BadParameter("must be a relative address, or start with https://, http:// or file://")
+    return value
 
 
 @parameters.takes_sources
 def trace_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The recorded messages.", show_default=False)],
     given: parameters.Given,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a page to look at the messages.", show_default=False),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            callback=_address,
+            help="The page of `acpgen docs` that the page links to: its address, or a path from the page.",
+            show_default=False,
+        ),
+    ] = None,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Check a recorded conversation: each message against the schema, and the order of the messages.
 
     FILE has a message a line, as JSON: alone, after a prefix, or in an envelope with time and sender. The version that
     the conversation negotiates selects the protocol. The exit code is 1 if something is wrong. Notes are about unknown
-    properties, warnings about values that leniency repairs.
+    properties, warnings about values that leniency repairs. The page of `--html` has all messages, and loads nothing.
 
     **Examples**
 
     - `acpgen trace editor.log`
     - `acpgen trace messages.jsonl --extension auth-state`
     - `acpgen trace messages.jsonl --format github`
+    - `acpgen trace messages.jsonl --html trace.html --reference site/index.html`
     """
-    from acpgen.trace.conversation import Conversation
+    from acpgen.trace.reading import read_trace
 
-    conversation = Conversation(_models(given))
-    found = []
-    for each in _diagnostics(file, conversation):
-        found.append(each)
-        if len(found) >= MOST:
-            break
-    print_diagnostics(found, form)
-    if len(found) >= MOST:
-        print(f"these are the first {MOST} findings: the rest of the file was not read", file=sys.stderr)
+    trace = read_trace(file, _models(given), keep=html is not None)
+    print_diagnostics(trace.diagnostics, form)
+    if html is not None:
+        _write_page(html, trace, reference)
     if form is DiagnosticFormat.TEXT:
-        _print_totals(conversation)
-    if any(each.severity is Severity.ERROR for each in found):
+        _print_totals(trace.totals)
+    if trace.counts[Severity.ERROR]:
         raise typer.Exit(1)
 
 
@@ -74,48 +89,33 @@ def _models(given: parameters.Given) -> dict[int, Model]:
     return {each.protocol: compile_protocol(load(each), given.types()).model for each in inputs}
 
 
-def _diagnostics(file: Path, conversation: Conversation) -> Iterator[Diagnostic]:
-    from acpgen.trace.lines import LONGEST, read_entries
+def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
+    """Write the page. A trace may have secrets, so the file is for its owner alone."""
+    from acpgen.output.manifest import HTML_MARKER
+    from acpgen.trace.page import render_page
 
     try:
-        stream = file.open("rb")
+        if path.exists() and not _starts_with(path, HTML_MARKER):
+            message = f"{path.as_posix()} exists, and is not a page that acpgen wrote"
+            raise input_error("not-ours", message, hint="name another file, or delete this one")
+        with open(path, "w", encoding="utf-8", newline="", opener=_open_for_owner) as file:
+            file.writelines(render_page(trace, reference=reference))
     except OSError as error:
-        raise input_error("unreadable", f"cannot read {file.as_posix()}: {error.strerror}") from None
-    count = 0
-    with stream:
-        for entry in read_entries(iter(lambda: stream.readline(LONGEST + 1), b"")):
-            count += 1
-            for found in conversation.check(entry):
-                yield _diagnostic(found, file, entry.line, conversation.model.protocol)
-    if not count:
-        hint = "each line has a message as JSON, alone or after a prefix"
-        raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
-    for line, found in conversation.finish():
-        yield _diagnostic(found, file, line, conversation.model.protocol)
+        raise input_error("unwritable", f"cannot write {path.as_posix()}: {error.strerror}") from None
 
 
-def _diagnostic(found: Misfit, file: Path, line: int, protocol: int) -> Diagnostic:
-    return Diagnostic(
-        code=found.code,
-        severity=found.severity,
-        message=found.message,
-        location=Location(file.as_posix(), line, 1),
-        pointer=found.pointer or None,
-        hint=_hint(found, protocol),
-    )
+def _starts_with(path: Path, marker: str) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(marker)) == marker.encode()
 
 
-def _hint(found: Misfit, protocol: int) -> str | None:
-    from acpgen.trace.extensions import extensions_with
-
-    if not found.unknown or not (names := extensions_with(protocol, found.owner, found.unknown)):
-        return None
-    return f"defined by {' and '.join(names)}: check with --extension {names[0]}"
+def _open_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
-def _print_totals(conversation: Conversation) -> None:
+def _print_totals(totals: Mapping[str, Total]) -> None:
     rows = []
-    for method, total in sorted(conversation.totals.items()):
+    for method, total in sorted(totals.items()):
         times = total.seconds
         middle, longest = (f"{median(times):.3f} s", f"{max(times):.3f} s") if times else ("-", "-")
         rows.append([method, str(total.count), middle, longest])

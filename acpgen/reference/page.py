@@ -19,6 +19,7 @@ from acpgen.emit.signatures import Signatures
 from acpgen.emit.versions import folder
 from acpgen.output.manifest import HTML_MARKER
 from acpgen.pipeline import Compiled
+from acpgen.reference.anchors import method_anchor, type_anchor
 from acpgen.reference.markup import code, link, prose, visible
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
@@ -48,7 +49,7 @@ class ProtocolView:
                     self.openers[wire].append((entry.name, field.wire))
         self.methods: dict[str, MethodEntry] = {}
         for each in describer.methods():
-            anchor = f"{self.id}/methods/{quote(each.wire)}"
+            anchor = method_anchor(self.id, each.wire)
             while anchor in self.methods:  # a request and a notification may have one name
                 anchor += "~"
             self.methods[anchor] = each
@@ -59,7 +60,7 @@ class ProtocolView:
 
     def anchor(self, name: str, wire: str | None = None) -> str:
         """The anchor of the type `name`, or of its property, tag or value `wire`."""
-        return f"{self.id}/types/{quote(name)}" + ("" if wire is None else f".{quote(wire, safe='')}")
+        return type_anchor(self.id, name, wire)
 
     def type_target(self, name: str) -> str | None:
         """The anchor of a type; None for other names."""
@@ -93,10 +94,15 @@ def render_page(compiled: Sequence[Compiled]) -> str:
         marker=Markup(HTML_MARKER),  # noqa: S704 - our own, as the next two
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
-        policy="; ".join([*_POLICY, f"style-src {_source(style)}", f"script-src {_source(script)}"]),
+        policy=policy(style, script),
         views=views,
         changes=[(old, new, compare(old.model, new.model).findings) for old, new in pairwise(views)],
     )
+
+
+def policy(style: str, script: str) -> str:
+    """The Content Security Policy of a page with these two elements."""
+    return "; ".join([*_POLICY, f"style-src {_source(style)}", f"script-src {_source(script)}"])
 
 
 def _source(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.roles import HANDLERS, Side
+from acpgen.schema.updates import Updates, check_updates, fitting_updates, read_updates
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
@@ -24,7 +25,7 @@ class Sessions:
 
     The id is in the result of `open` methods, and in the params of the others. `open` methods make a session. `attach`
     methods take up one that another connection may have opened. `scoped` methods need a session of their connection.
-    `end` methods end one. A method may be in several lists.
+    `end` methods end one. A method may be in several lists. `updates` says how the agent reports what it does.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Sessions:
     attach: tuple[str, ...]
     scoped: tuple[str, ...]
     end: tuple[str, ...]
+    updates: Updates | None = None
 
     def uses(self) -> Iterator[tuple[str, str]]:
         """The pairs of a list and a method in it."""
@@ -42,7 +44,9 @@ class Sessions:
 
 def read_sessions(raw: Mapping[str, Any]) -> Sessions:
     """The sessions from their notation in JSON. A list that is absent is empty."""
-    return Sessions(key=raw["id"], **{part: tuple(raw.get(part, ())) for part in PARTS})
+    updates = raw.get("updates")
+    lists = {part: tuple(raw.get(part, ())) for part in PARTS}
+    return Sessions(key=raw["id"], updates=updates and read_updates(updates), **lists)
 
 
 def check_sessions(root: dict[str, Any], sessions: Sessions, report: Report) -> None:
@@ -50,6 +54,8 @@ def check_sessions(root: dict[str, Any], sessions: Sessions, report: Report) -> 
     definitions = schema_map(root, "$defs")
     for part, method in sessions.uses():
         _check_use(part, method, sessions.key, definitions=definitions, report=report)
+    if sessions.updates is not None:
+        check_updates(root, sessions.updates, report)
 
 
 def fitting_sessions(root: dict[str, Any], sessions: Sessions) -> Sessions | None:
@@ -67,6 +73,7 @@ def fitting_sessions(root: dict[str, Any], sessions: Sessions) -> Sessions | Non
         attach=tuple(method for method in sessions.attach if fits("attach", method)),
         scoped=tuple(method for method in sessions.scoped if fits("scoped", method)),
         end=tuple(method for method in sessions.end if fits("end", method)),
+        updates=fitting_updates(root, sessions.updates),
     )
     return found if any(found.uses()) else None
 

@@ -1,32 +1,72 @@
-"""Follow a recorded conversation: pair requests with answers, and check each message against the schema."""
+"""Follow a connection: pair requests with answers, and check each message against the schema."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Method, MethodKind, Model, Ref
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
-from acpgen.trace.lines import Entry
+from acpgen.trace.lines import Entry, Event, Place
+from acpgen.trace.sessions import Sessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
 
 MAX_PENDING = 10_000
 """The most requests without an answer that are kept."""
 
 
+class Kind(Enum):
+    """What a line is."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    RESULT = "result"
+    FAILURE = "error"
+    PROBLEM = "no message"
+    EVENT = "event"
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """A line of the trace, and what is known of it. `number` counts the lines that are read from 0.
+
+    `asked` is the number of the request that it answers, and `seconds` the time since then.
+    """
+
+    number: int
+    entry: Entry
+    connection: str = ""
+    kind: Kind = Kind.PROBLEM
+    sender: Side | None = None
+    protocol: int
+    method: str | None = None
+    tag: str | None = None
+    session: str | None = None
+    task: str | None = None
+    asked: int | None = None
+    seconds: float | None = None
+    findings: list[Misfit] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        """Where it is, for findings that are made later."""
+        return Place(number=self.number, line=self.entry.line, protocol=self.protocol, method=self.method)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     """A request without an answer so far."""
 
-    line: int
+    place: Place
     method: str
     known: Method | None
     model: Model
-    params: Any
+    session: str | None
     time: float | None
 
 
@@ -45,23 +85,38 @@ def _problem(code: str, message: str, pointer: str = "", *, severity: Severity =
 class Conversation:
     """One connection. `models` has a model by protocol; the first counts until a version is negotiated."""
 
-    def __init__(self, models: Mapping[int, Model]) -> None:
+    def __init__(self, models: Mapping[int, Model], totals: dict[str, Total]) -> None:
         self.models = models
         self.model = next(iter(models.values()))
-        self.totals: dict[str, Total] = {}
+        self.totals = totals
+        self._seen = Seen(number=0, entry=Entry(line=0), protocol=self.model.protocol)
         self._pending: dict[tuple[Side, str], _Call] = {}
         self._answered: dict[tuple[Side, str], None] = {}
         self._announced: dict[str, Any] = {}
-        self._sessions: dict[str, bool] = {}  # false: ended
+        self._sessions = Sessions()
         self._has_started = False
-        self._has_lost_requests = False  # there were too many: answers to them look like answers to none
+        self._unfollowed = 0  # requests beyond the limit whose answers may come
+        self._all_unfollowed = 0
+        self._is_recorded = self._has_ended = self._has_gaps = False
 
-    def check(self, entry: Entry) -> Iterator[Misfit]:
-        """The findings of the next message."""
+    def read(self, entry: Entry, number: int) -> Seen:
+        """What is known of the next line, with its findings."""
+        seen = self._seen = Seen(number=number, entry=entry, sender=entry.sender, protocol=self.model.protocol)
+        if entry.event is not None:
+            seen.kind = Kind.EVENT
+            self._event(entry.event)
+            return seen
         try:
-            yield from self._message(entry)
+            seen.findings.extend(self._message(entry))
         except RecursionError:
-            yield _problem("no-message", "the message is nested too deeply to be checked")
+            seen.findings.append(_problem("no-message", "the message is nested too deeply to be checked"))
+        seen.protocol = self.model.protocol
+        return seen
+
+    def _event(self, event: Event) -> None:
+        self._is_recorded |= event is Event.START
+        self._has_ended |= event is Event.END
+        self._has_gaps |= event is Event.LOST
 
     def _message(self, entry: Entry) -> Iterator[Misfit]:
         if entry.problem is not None:
@@ -76,10 +131,21 @@ class Conversation:
             else:
                 yield from self._answer(entry, message)
 
-    def finish(self) -> Iterator[tuple[int, Misfit]]:
-        """The requests that were never answered, each with its line."""
+    def finish(self, *, is_cut: bool) -> Iterator[tuple[Place, Misfit]]:
+        """What has no end: each request and task with the place of its message.
+
+        A trace that was cut may lack the end, so a request without an answer is no error in it.
+        """
+        is_cut |= self._has_gaps or (self._is_recorded and not self._has_ended)
+        severity = Severity.NOTE if is_cut else Severity.ERROR
         for call in self._pending.values():
-            yield call.line, _problem("unanswered", f"the request {call.method!r} has no answer")
+            message = f"the request {call.method!r} has no answer"
+            yield call.place, _problem("unanswered", message, severity=severity)
+        if not is_cut:
+            yield from self._sessions.finish()
+        if self._all_unfollowed:
+            message = f"{self._all_unfollowed} requests were not followed: {MAX_PENDING} others had no answer yet"
+            yield self._seen.place, _problem("not-followed", message, severity=Severity.NOTE)
 
     # --- Calls ---------------------------------------------------------------------------------------------------
 
@@ -92,6 +158,7 @@ class Conversation:
         params = message.get("params")
         self._choose(wire, params)
         method = self._find(wire, entry.sender)
+        self._describe(wire, method, params, is_request="id" in message)
         if method is None:
             yield self._unknown(wire)
         else:
@@ -101,6 +168,16 @@ class Conversation:
                 self._announce(method, method.params.name, params)
         if "id" in message:
             yield from self._ask(entry, message, method)
+
+    def _describe(self, wire: str, method: Method | None, params: Any, *, is_request: bool) -> None:
+        seen = self._seen
+        seen.kind = Kind.REQUEST if is_request else Kind.NOTIFICATION
+        seen.method, seen.session = wire, self._sessions.session_of(params, self.model)
+        if method is None:
+            return
+        if seen.sender is None and method.handlers:
+            seen.sender = method.handlers[0].peer
+        seen.tag, seen.task = tag_of(method, params, self.model), task_of(method, params, self.model)
 
     def _find(self, wire: str, sender: Side | None) -> Method | None:
         found = [each for each in self.model.methods if each.wire == wire]
@@ -121,7 +198,7 @@ class Conversation:
             yield _problem("wrong-side", f"{method.wire!r} is not for the {entry.sender.peer.value}", "/method")
         yield from self._order(method)
         yield from self._capability(method)
-        yield from self._session(method, message.get("params"))
+        yield from self._sessions.call(method, message.get("params"), self.model, place=self._seen.place)
 
     def _order(self, method: Method) -> Iterator[Misfit]:
         negotiation = self.model.negotiation
@@ -138,54 +215,67 @@ class Conversation:
         if not any(_is_open(self._announced[name], path) for path in gate.paths):
             yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
 
-    def _session(self, method: Method, params: Any) -> Iterator[Misfit]:
-        rules = self.model.sessions
-        session = params.get(rules.key) if rules and isinstance(params, dict) else None
-        if rules is None or not isinstance(session, str):
-            return
-        if method.wire in rules.attach:
-            self._sessions[session] = True
-        elif method.wire in rules.scoped and self._sessions.get(session) is not True:
-            state = "has ended" if session in self._sessions else "was not opened on this connection"
-            yield _problem("session", f"the session {session!r} {state}", f"/params/{rules.key}")
-
     def _ask(self, entry: Entry, message: dict[str, Any], method: Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
         if not _is_id(identity):
             yield _problem("envelope", "an id is a string, an integer or null", "/id")
             return
-        side = entry.sender or (method.handlers[0].peer if method and method.handlers else Side.CLIENT)
+        side = self._seen.sender or Side.CLIENT
         key = (side, json.dumps(identity))
         if key in self._pending:
             yield _problem("id-in-use", f"the id {key[1]} belongs to a request that has no answer yet", "/id")
         self._answered.pop(key, None)
+        if method is not None and self._seen.session is not None:
+            self._sessions.ask(method, self._seen.session, self.model)
         if len(self._pending) < MAX_PENDING:
-            params = message.get("params")
             self._pending[key] = _Call(
-                line=entry.line, method=wire, known=method, model=self.model, params=params, time=entry.time
+                place=self._seen.place,
+                method=wire,
+                known=method,
+                model=self.model,
+                session=self._seen.session,
+                time=entry.time,
             )
         else:
-            self._has_lost_requests = True
+            self._unfollowed += 1
+            self._all_unfollowed += 1
 
     # --- Answers -------------------------------------------------------------------------------------------------
 
     def _answer(self, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
         if ("result" in message) == ("error" in message):
             yield _problem("envelope", "an answer has either a result or an error")
+        self._seen.kind = Kind.FAILURE if "error" in message else Kind.RESULT
         key, call = self._asked(entry, message.get("id"))
         if call is None:
-            if not self._has_lost_requests and (message.get("id") is not None or "error" not in message):
-                what = "was answered before" if key in self._answered else "belongs to no request"
-                yield _problem("no-request", f"the id {key[1]} {what}", "/id")
+            yield from self._unasked(key, message)
             return
         del self._pending[key]
         self._remember(key)
-        if call.time is not None and entry.time is not None:
-            self._total(call.method).seconds.append(entry.time - call.time)
+        self._pair(key, call)
+        if call.known is not None and call.session is not None:
+            is_error = "error" in message
+            self._sessions.answer(call.known, call.session, call.model, is_error=is_error)
         if "error" in message:
             yield from self._failure(message["error"])
         elif "result" in message and call.known is not None:
             yield from self._result(call, call.known, message["result"])
+
+    def _unasked(self, key: tuple[Side, str], message: dict[str, Any]) -> Iterator[Misfit]:
+        """The finding of an answer to no request that is known. It may be to one that was not followed."""
+        if key not in self._answered and self._unfollowed:
+            self._unfollowed -= 1
+        elif message.get("id") is not None or "error" not in message:
+            what = "was answered before" if key in self._answered else "belongs to no request"
+            yield _problem("no-request", f"the id {key[1]} {what}", "/id")
+
+    def _pair(self, key: tuple[Side, str], call: _Call) -> None:
+        seen, time = self._seen, self._seen.entry.time
+        seen.asked, seen.method, seen.session = call.place.number, call.method, call.session
+        seen.sender = seen.sender or key[0].peer
+        if call.time is not None and time is not None:
+            seen.seconds = time - call.time
+            self._total(call.method).seconds.append(seen.seconds)
 
     def _asked(self, entry: Entry, identity: Any) -> tuple[tuple[Side, str], _Call | None]:
         """The request of an answer. Where the line does not say its sender, the last one with this id."""
@@ -195,7 +285,7 @@ class Conversation:
         if not found:
             answered = ((side, text) for side in sides if (side, text) in self._answered)
             return next(answered, (sides[0], text)), None
-        key = max(found, key=lambda each: self._pending[each].line)
+        key = max(found, key=lambda each: self._pending[each].place.number)
         return key, self._pending[key]
 
     def _remember(self, key: tuple[Side, str]) -> None:
@@ -219,13 +309,9 @@ class Conversation:
             yield from misfits(method.result, {} if result is None else result, model, at="/result")
             if isinstance(method.result, Ref):
                 self._announce(method, method.result.name, result)
-        rules = model.sessions
-        if rules is None:
-            return
-        if isinstance(result, dict) and isinstance(opened := result.get(rules.key), str):
-            self._sessions[opened] = True
-        if method.wire in rules.end and isinstance(call.params, dict) and isinstance(call.params.get(rules.key), str):
-            self._sessions[call.params[rules.key]] = False
+        if (opened := self._sessions.session_of(result, model)) is not None:
+            self._sessions.open(opened)
+            self._seen.session = opened
 
     # --- The version ---------------------------------------------------------------------------------------------
 

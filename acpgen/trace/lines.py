@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from acpgen.roles import Side
@@ -14,21 +15,47 @@ LONGEST = 64 * 1024 * 1024
 """The most bytes of a line. A longer one is reported, and not parsed."""
 
 _PAYLOADS = ("msg", "message")
+_RAW = ("raw", "raw64")
+_SHOWN = 2_000
+"""The most characters that are kept of a line without a message."""
+_LATEST = 1e12
+"""The most seconds, 30,000 years: what is more is no time."""
 _TIMES = ("t", "ts", "time", "timestamp")
+
+
+class Event(Enum):
+    """What a recorder says of a connection, beside its messages. The value is the member that marks the line."""
+
+    START = "acp_trace"
+    END = "end"
+    LOST = "lost"
+    LOG = "err"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A message in a file. `sender` and `time` (in seconds) are None where the line does not say them.
 
-    `problem` says why the line has no message.
+    `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
     """
 
     line: int
     message: Any = None
     sender: Side | None = None
     time: float | None = None
+    connection: str | None = None
+    event: Event | None = None
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a message is: its number, its line, and what it is a message of."""
+
+    number: int
+    line: int
+    protocol: int
+    method: str | None
 
 
 def read_entries(lines: Iterable[bytes]) -> Iterator[Entry]:
@@ -53,25 +80,28 @@ def _parsed(number: int, text: bytes) -> Iterator[Entry]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         if text[:2] in (b'{"', b"[{"):
-            yield Entry(line=number, problem=f"the line is no JSON: {error}")
+            shown = text[:_SHOWN].decode(errors="replace")
+            yield Entry(line=number, message=shown, problem=f"the line is no JSON: {error}")
         return
     for each in found if isinstance(found, list) else [found]:
-        entry = _entry(number, each)
-        if entry is not None:
-            yield entry
+        if isinstance(each, dict):
+            yield from _entries(number, each)
 
 
-def _entry(number: int, found: Any) -> Entry | None:
-    if not isinstance(found, dict):
-        return None
+def _entries(number: int, found: dict[str, Any]) -> Iterator[Entry]:
+    """The messages of an object: itself, or what it has. An envelope may have a batch."""
     if _is_message(found):
-        return Entry(line=number, message=found)
-    inner = next((found[key] for key in _PAYLOADS if isinstance(found.get(key), dict)), None)
-    if inner is None:
-        if isinstance(raw := found.get("raw"), str):
-            return Entry(line=number, sender=_sender(found), problem=f"{raw[:80]!r} is no message")
-        return None
-    return Entry(line=number, message=inner, sender=_sender(found), time=_time(found))
+        yield Entry(line=number, message=found)
+        return
+    entry = Entry(line=number, sender=_sender(found), time=_time(found), connection=_connection(found))
+    inner = next((found[key] for key in _PAYLOADS if isinstance(found.get(key), (dict, list))), None)
+    if inner is not None:
+        for each in inner if isinstance(inner, list) else [inner]:
+            yield replace(entry, message=each)
+    elif (raw := next((found[key] for key in _RAW if isinstance(found.get(key), str)), None)) is not None:
+        yield replace(entry, message=raw[:_SHOWN], problem=f"{raw[:80]!r} is no message")
+    elif event := next((each for each in Event if each.value in found), None):
+        yield replace(entry, event=event, message=found)
 
 
 def _is_message(found: dict[str, Any]) -> bool:
@@ -83,9 +113,14 @@ def _sender(found: dict[str, Any]) -> Side | None:
     return next((side for side in Side if found.get("from") == side.value), None)
 
 
+def _connection(found: dict[str, Any]) -> str | None:
+    stated = found.get("connection")
+    return None if isinstance(stated, bool) or not isinstance(stated, (str, int)) else str(stated)
+
+
 def _time(found: dict[str, Any]) -> float | None:
     stated = next((found[key] for key in _TIMES if key in found), None)
-    if isinstance(stated, (int, float)):
+    if isinstance(stated, (int, float)) and abs(stated) < _LATEST:
         return float(stated)
     try:
         return datetime.fromisoformat(stated.replace("Z", "+00:00")).timestamp() if isinstance(stated, str) else None

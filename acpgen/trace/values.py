@@ -37,7 +37,10 @@ from acpgen.text import cut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """A part of a value at `pointer`. `owner` is the class that does not know the property `unknown`."""
+    """A part of a value at `pointer`. `owner` is the class that does not know the property `unknown`.
+
+    `about` is what the schema says of the place: a class, or a class and a property with a dot between them.
+    """
 
     code: str
     severity: Severity
@@ -45,6 +48,7 @@ class Misfit:
     message: str
     owner: str = ""
     unknown: str = ""
+    about: str = ""
 
 
 def misfits(expression: TypeExpr, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
@@ -144,10 +148,12 @@ def _object(struct: Struct, value: Any, model: Model, *, at: str, tag: str | Non
         return
     for field in struct.fields:
         if field.wire in value:
-            yield from _property(field, value[field.wire], model, at=join(at, field.wire))
+            for each in _property(field, value[field.wire], model, at=join(at, field.wire)):
+                yield each if each.about else replace(each, about=f"{struct.name}.{field.wire}")
         elif field.required:
             message = f"{struct.name} requires the property {field.wire!r}"
-            yield Misfit(code="missing-property", severity=Severity.ERROR, pointer=at, message=message)
+            about = f"{struct.name}.{field.wire}"
+            yield Misfit(code="missing-property", severity=Severity.ERROR, pointer=at, message=message, about=about)
     if struct.rejects is not None and holds(struct.rejects, value):
         yield _wrong(at, f"an object that is a {struct.name}", value)
     if not struct.keeps_extra:
@@ -163,6 +169,7 @@ def _unknown(struct: Struct, value: Mapping[str, Any], *, at: str, tag: str | No
             message=f"{struct.name} has no property {cut(key)!r}",
             owner=struct.name,
             unknown=key,
+            about=struct.name,
         )
 
 

@@ -1,0 +1,235 @@
+"""The page of a trace: one HTML file with all messages, which loads nothing.
+
+Traces are untrusted. Messages are data in script elements that do not run, with each `<` escaped; the script of the
+page shows them as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from acpgen.diagnostics import Severity
+from acpgen.emit.versions import folder
+from acpgen.ir.model import Model, TaggedUnion
+from acpgen.output.manifest import HTML_MARKER
+from acpgen.reference.anchors import method_anchor, type_anchor
+from acpgen.reference.markup import visible
+from acpgen.reference.page import policy
+from acpgen.roles import Side
+from acpgen.schema.data import data_folder
+from acpgen.trace.conversation import Kind, Seen
+from acpgen.trace.lines import Event
+from acpgen.trace.reading import Finding, Trace
+
+BLOCK = 500
+"""The messages of a script element: the page parses one element at a time."""
+
+MOST_ROWS = 300_000
+"""The most messages of a page: browsers limit the height of an element."""
+
+_SCRIPTS = ("data.js", "json.js", "filter.js", "list.js", "timeline.js", "detail.js", "page.js")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_KINDS = tuple(Kind)
+_SIDES = tuple(Side)
+
+
+def render_page(trace: Trace, *, reference: str | None) -> Iterator[str]:
+    """The parts of the page. `reference` is the address of the page of `acpgen docs` for links."""
+    messages = trace.messages[:MOST_ROWS]
+    before, after = _frame(trace, len(messages)).split("<!-- data -->")
+    yield before
+    yield _data("index", "application/json", [_json(_index(trace, messages, reference))])
+    rest = iter(messages)
+    while block := list(islice(rest, BLOCK)):
+        yield _data("", "application/x-ndjson", (_body(each) for each in block))
+    yield after
+
+
+def _frame(trace: Trace, shown: int) -> str:
+    """The page without its data."""
+    home = data_folder() / "templates" / "trace"
+    environment = Environment(
+        loader=FileSystemLoader(home),
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=True,
+    )
+    style = (home / "style.css").read_text(encoding="utf-8")
+    parts = [(home / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    script = '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+    return environment.get_template("page.html.jinja").render(
+        marker=Markup(HTML_MARKER),  # noqa: S704 - our own, as the next two
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        policy=policy(style, script),
+        file=trace.file.name,
+        shown=shown,
+        left_out=len(trace.messages) - shown,
+        counts=[(each, trace.counts[each]) for each in Severity],
+        totals=[_total(method, each.count, each.seconds) for method, each in sorted(trace.totals.items())],
+        starts=[each.entry.message for each in trace.messages if each.entry.event is Event.START][:20],
+        origins=[trace.models[each].origin for each in sorted({each.protocol for each in trace.messages})],
+    )
+
+
+def _total(method: str, count: int, seconds: list[float]) -> tuple[str, str, str, str]:
+    middle, longest = (f"{median(seconds):.3f} s", f"{max(seconds):.3f} s") if seconds else ("", "")
+    return method, f"{count:,}", middle, longest
+
+
+# --- Data ------------------------------------------------------------------------------------------------------------
+
+
+def _data(name: str, kind: str, lines: Iterable[str]) -> str:
+    """A script element that does not run. `<` stands only in strings, where JSON has an escape for it."""
+    attributes = f'id="{name}" type="{kind}"' if name else f'type="{kind}"'
+    return f"<script {attributes}>\n" + "\n".join(lines).replace("<", "\\u003c") + "\n</script>\n"
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _body(seen: Seen) -> str:
+    """The message as one line of JSON; of a line without a message, its text."""
+    try:
+        return _json(seen.entry.message if seen.entry.problem is None else seen.entry.message or "")
+    except (RecursionError, ValueError):
+        return _json("this message is nested too deeply to be shown")
+
+
+class _Names:
+    """Numbers names from 0, in the order in which they come. None is -1."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def number(self, name: Any) -> int:
+        return -1 if name is None else self.known.setdefault(name, len(self.known))
+
+
+class _Table:
+    """The columns of numbers, a row for each message, and the names that they stand for.
+
+    The ids of sessions are names in their connection, and those of tasks in their session.
+    """
+
+    def __init__(self, messages: list[Seen]) -> None:
+        self._names = {key: _Names() for key in ("connection", "method", "tag", "session", "task")}
+        self.rows: dict[str, list[Any]] = {
+            "line": [each.entry.line for each in messages],
+            "time": _times(messages),
+            "kind": [_KINDS.index(each.kind) for each in messages],
+            "side": [-1 if each.sender is None else _SIDES.index(each.sender) for each in messages],
+            "protocol": [each.protocol for each in messages],
+            "connection": self._column("connection", (each.connection for each in messages)),
+            "method": self._column("method", (each.method for each in messages)),
+            "tag": self._column("tag", (each.tag for each in messages)),
+            "session": self._column("session", map(_session, messages)),
+            "task": self._column("task", map(_task, messages)),
+            "asked": [-1 if each.asked is None else each.asked for each in messages],
+        }
+
+    def _column(self, key: str, names: Iterable[Any]) -> list[int]:
+        return [self._names[key].number(name) for name in names]
+
+    def names(self, key: str) -> list[str]:
+        """The names of a column, by their numbers."""
+        return [each[-1] if isinstance(each, tuple) else each for each in self._names[key].known]
+
+
+def _session(seen: Seen) -> tuple[str, str] | None:
+    return None if seen.session is None else (seen.connection, seen.session)
+
+
+def _task(seen: Seen) -> tuple[str, str | None, str] | None:
+    return None if seen.task is None else (seen.connection, seen.session, seen.task)
+
+
+def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[str, Any]:
+    """What the page knows of messages before it parses them."""
+    table, models = _Table(messages), trace.models
+    return {
+        "block": BLOCK,
+        "kinds": [each.value for each in _KINDS],
+        "sides": [each.value for each in _SIDES],
+        "reference": reference,
+        "anchors": _anchors(models, table.names("method")) if reference is not None else {},
+        "skip": _skipped(models.values()),
+        "tagged": _tag_properties(models.values()),
+        "task": _task_words(models.values()),
+        "methods": table.names("method"),
+        "tags": table.names("tag"),
+        "sessions": table.names("session"),
+        "tasks": table.names("task"),
+        "connections": table.names("connection"),
+        "rows": table.rows,
+        "findings": [_finding(each, models) for each in trace.findings if each.place.number < len(messages)],
+    }
+
+
+def _times(messages: list[Seen]) -> list[float | None]:
+    """The seconds since the first message."""
+    first = next((each.entry.time for each in messages if each.entry.time is not None), 0.0)
+    return [None if each.entry.time is None else round(each.entry.time - first, 6) for each in messages]
+
+
+def _finding(found: Finding, models: Mapping[int, Model]) -> list[Any]:
+    shown = found.diagnostic
+    anchor = _anchor(found, models[found.place.protocol])
+    return [
+        *(found.place.number, shown.severity.value, shown.code, shown.pointer or ""),
+        *(shown.message, shown.hint, anchor),
+    ]
+
+
+def _anchor(found: Finding, model: Model) -> str | None:
+    """The anchor of what the schema says of the value, or of the method."""
+    if found.about:
+        name, dot, wire = found.about.partition(".")
+        return type_anchor(folder(model), name, wire if dot else None)
+    known = found.place.method is not None and any(each.wire == found.place.method for each in model.methods)
+    return method_anchor(folder(model), str(found.place.method)) if known else None
+
+
+def _anchors(models: Mapping[int, Model], methods: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The anchors of methods by protocol."""
+    return {
+        str(protocol): {
+            wire: method_anchor(folder(model), wire)
+            for wire in methods
+            if any(each.wire == wire for each in model.methods)
+        }
+        for protocol, model in models.items()
+    }
+
+
+def _skipped(models: Iterable[Model]) -> list[str]:
+    """The properties that say nothing in a preview: the ids that have columns of their own."""
+    rules = [each.sessions for each in models if each.sessions]
+    tasks = [each.updates.tasks.id for each in rules if each.updates and each.updates.tasks]
+    return sorted({"_meta", *(each.key for each in rules), *tasks})
+
+
+def _tag_properties(models: Iterable[Model]) -> list[str]:
+    """The properties that tell the members of unions apart."""
+    return sorted({each.tag for model in models for each in model.by_name.values() if isinstance(each, TaggedUnion)})
+
+
+def _task_words(models: Iterable[Model]) -> str:
+    """What tasks are called: their id without "Id", in words."""
+    known = [each.sessions.updates for each in models if each.sessions and each.sessions.updates]
+    wire = next((each.tasks.id for each in known if each.tasks), "task")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", wire.removesuffix("Id")).lower()

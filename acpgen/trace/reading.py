@@ -1,0 +1,134 @@
+"""Read a trace: the connections in a file, and the findings about them, as one value for all that print it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+from acpgen.ir.model import Model
+from acpgen.trace.conversation import Conversation, Seen, Total
+from acpgen.trace.extensions import extensions_with
+from acpgen.trace.lines import LONGEST, Entry, Event, Place, read_entries
+from acpgen.trace.values import Misfit
+
+MOST = 10_000
+"""The most findings of each severity that are kept. The others are counted."""
+
+MOST_CONNECTIONS = 1_000
+"""The most connections that are followed at once. The oldest is left for a new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A finding about a message. `about` is the class, or class and property, that the schema has for the value."""
+
+    place: Place
+    about: str
+    diagnostic: Diagnostic
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """A trace that was read. `messages` is empty unless they were kept."""
+
+    file: Path
+    models: Mapping[int, Model]
+    messages: list[Seen] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter[Severity] = field(default_factory=Counter)
+    totals: dict[str, Total] = field(default_factory=dict)
+
+    @property
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """The findings that were kept, and how many more there are."""
+        yield from (each.diagnostic for each in self.findings)
+        for severity, count in self.counts.items():
+            if count > MOST:
+                message = f"{count - MOST} more findings of this severity are not listed: these are the first {MOST}"
+                yield Diagnostic(code="more-findings", severity=severity, message=message)
+
+    def add(self, place: Place, misfit: Misfit) -> None:
+        """Add a finding about a message."""
+        self.counts[misfit.severity] += 1
+        if self.counts[misfit.severity] > MOST:
+            return
+        diagnostic = Diagnostic(
+            code=misfit.code,
+            severity=misfit.severity,
+            message=misfit.message,
+            location=Location(self.file.as_posix(), place.line, 1),
+            pointer=misfit.pointer or None,
+            hint=_hint(misfit, place.protocol),
+        )
+        self.findings.append(Finding(place=place, about=misfit.about, diagnostic=diagnostic))
+
+
+def read_trace(file: Path, models: Mapping[int, Model], *, keep: bool) -> Trace:
+    """Read the trace in `file`. `keep` says whether the value has the messages, too."""
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise input_error("unreadable", f"cannot read {file.as_posix()}: {error.strerror}") from None
+    trace = Trace(file=file, models=models)
+    with stream:
+        if not _Reader(trace, keep=keep).read(read_entries(iter(lambda: stream.readline(LONGEST + 1), b""))):
+            hint = "each line has a message as JSON, alone or after a prefix"
+            raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
+    return trace
+
+
+class _Reader:
+    """Gives each line to its connection. Where lines do not name it, each start of a recording is a new one."""
+
+    def __init__(self, trace: Trace, *, keep: bool) -> None:
+        self._trace = trace
+        self._keeps = keep
+        self._open: dict[str, tuple[str, Conversation]] = {}
+        self._starts = 0
+        self._lines = 0
+
+    def read(self, entries: Iterator[Entry]) -> int:
+        """Read all lines: the number of messages."""
+        is_cut, events = False, 0
+        for entry in entries:
+            self._starts += entry.event is Event.START
+            if entry.event is not None and not self._starts:
+                continue  # a line of another log
+            events += entry.event is not None
+            self._next(entry)
+            is_cut = entry.problem is not None
+        for key in [*self._open]:
+            self._finish(key, is_cut=is_cut)
+        return self._lines - events
+
+    def _next(self, entry: Entry) -> None:
+        key = entry.connection or ""
+        if key in self._open and entry.event is Event.START:
+            self._finish(key, is_cut=False)
+        if key not in self._open:
+            if len(self._open) >= MOST_CONNECTIONS:
+                self._finish(next(iter(self._open)), is_cut=True)
+            name = key or (str(self._starts) if self._starts else "")
+            self._open[key] = (name, Conversation(self._trace.models, self._trace.totals))
+        name, conversation = self._open[key]
+        seen = conversation.read(entry, self._lines)
+        seen.connection = name
+        self._lines += 1
+        if self._keeps:
+            self._trace.messages.append(seen)
+        for misfit in seen.findings:
+            self._trace.add(seen.place, misfit)
+
+    def _finish(self, key: str, *, is_cut: bool) -> None:
+        _, conversation = self._open.pop(key)
+        for place, misfit in conversation.finish(is_cut=is_cut):
+            self._trace.add(place, misfit)
+
+
+def _hint(found: Misfit, protocol: int) -> str | None:
+    if not found.unknown or not (names := extensions_with(protocol, found.owner, found.unknown)):
+        return None
+    return f"defined by {' and '.join(names)}: check with --extension {names[0]}"

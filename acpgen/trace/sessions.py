@@ -1,0 +1,154 @@
+"""Follow the sessions of a connection: which are open, their turns, and the tasks that they report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from acpgen.diagnostics import Severity
+from acpgen.ir.model import Method, Model, Ref, Struct, TaggedUnion
+from acpgen.schema.updates import Tasks, Turn, Updates
+from acpgen.trace.lines import Place
+from acpgen.trace.values import Misfit
+
+MAX_TASKS = 10_000
+"""The most tasks of a session that are followed."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """The state of a session: the requests of it that are in flight, and for each task the place of its first update.
+
+    A task that has ended has None.
+    """
+
+    is_open: bool = True
+    turns: int = 0
+    replays: int = 0
+    has_had_turn: bool = False
+    is_cancelled: bool = False
+    tasks: dict[str, Place | None] = field(default_factory=dict)
+
+
+class Sessions:
+    """The sessions of one connection. The model of a message says how they are named, and what reports on them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Session] = {}
+
+    def session_of(self, value: Any, model: Model) -> str | None:
+        """The id of the session that the params or a result name."""
+        rules = model.sessions
+        found = value.get(rules.key) if rules and isinstance(value, dict) else None
+        return found if isinstance(found, str) else None
+
+    def open(self, session: str) -> None:
+        """Take up a session. One that was open before starts anew: it may be replayed."""
+        self._known[session] = _Session()
+
+    def call(self, method: Method, params: Any, model: Model, *, place: Place) -> Iterator[Misfit]:
+        """The findings of a call at `place`."""
+        rules, session = model.sessions, self.session_of(params, model)
+        if rules is None or session is None:
+            return
+        if method.wire in rules.attach:
+            self.open(session)
+        elif method.wire in rules.scoped and not self._is_open(session):
+            state = "has ended" if session in self._known else "was not opened on this connection"
+            message = f"the session {session!r} {state}"
+            yield Misfit(code="session", severity=Severity.ERROR, pointer=f"/params/{rules.key}", message=message)
+        if (updates := rules.updates) is not None and (state_of := self._known.get(session)) is not None:
+            _follow_turn(updates.turn, method.wire, state_of)
+            if method.wire == updates.method:
+                yield from _update(updates, params, state_of, model=model, place=place)
+
+    def ask(self, method: Method, session: str, model: Model) -> None:
+        """Note a request that is in flight now."""
+        self._count(method, session, model, step=1)
+
+    def answer(self, method: Method, session: str, model: Model, *, is_error: bool) -> None:
+        """Note that a request was answered."""
+        self._count(method, session, model, step=-1)
+        rules, state = model.sessions, self._known.get(session)
+        if rules is not None and method.wire in rules.end and not is_error:
+            state = self._known.setdefault(session, _Session())
+            state.is_open = False
+        if state is not None and state.is_cancelled and not state.turns:
+            state.tasks = dict.fromkeys(state.tasks)  # the user has stopped them, so no update has to say so
+
+    def finish(self) -> Iterator[tuple[Place, Misfit]]:
+        """The tasks that have not ended, though no turn of their session is in flight. Each has its place."""
+        for state in self._known.values():
+            for task, place in state.tasks.items() if not state.turns else ():
+                if place is not None:
+                    message = f"{task!r} was never reported as ended"
+                    yield place, Misfit(code="not-ended", severity=Severity.NOTE, pointer="", message=message)
+
+    def _is_open(self, session: str) -> bool:
+        return session in self._known and self._known[session].is_open
+
+    def _count(self, method: Method, session: str, model: Model, *, step: int) -> None:
+        rules, state = model.sessions, self._known.get(session)
+        if rules is None or state is None:
+            return
+        if method.wire in rules.attach:
+            state.replays += step
+        elif rules.updates and rules.updates.turn and method.wire == rules.updates.turn.request:
+            state.turns += step
+            state.has_had_turn = True
+
+
+def tag_of(method: Method, params: Any, model: Model) -> str | None:
+    """The tag of the update that the params have."""
+    updates = model.sessions.updates if model.sessions else None
+    if updates is None or method.wire != updates.method or not isinstance(params, dict):
+        return None
+    found = params.get(updates.property)
+    stated = found.get(_tag_property(method, updates, model)) if isinstance(found, dict) else None
+    return stated if isinstance(stated, str) else None
+
+
+def task_of(method: Method, params: Any, model: Model) -> str | None:
+    """The id of the task that the params report on."""
+    updates = model.sessions.updates if model.sessions else None
+    if updates is None or updates.tasks is None or method.wire != updates.method or not isinstance(params, dict):
+        return None
+    found = params.get(updates.property)
+    stated = found.get(updates.tasks.id) if isinstance(found, dict) else None
+    return stated if isinstance(stated, str) else None
+
+
+def _tag_property(method: Method, updates: Updates, model: Model) -> str | None:
+    params = model.by_name.get(method.params.name) if isinstance(method.params, Ref) else None
+    fields = params.fields if isinstance(params, Struct) else ()
+    found = next((each.type for each in fields if each.wire == updates.property), None)
+    union = model.by_name.get(found.name) if isinstance(found, Ref) else None
+    return union.tag if isinstance(union, TaggedUnion) else None
+
+
+def _follow_turn(turn: Turn | None, wire: str, state: _Session) -> None:
+    if turn is not None and wire == turn.request:
+        state.is_cancelled = False
+    elif turn is not None and wire == turn.cancel:
+        state.is_cancelled = True
+
+
+def _update(updates: Updates, params: Any, state: _Session, *, model: Model, place: Place) -> Iterator[Misfit]:
+    method = next(each for each in model.methods if each.wire == updates.method)
+    turn, tag = updates.turn, tag_of(method, params, model)
+    if turn and tag in turn.tags and state.has_had_turn and not state.turns and not state.replays:
+        message = f"{tag!r} comes after the answer to {turn.request!r}, which ended the turn"
+        pointer = f"/params/{updates.property}"
+        yield Misfit(code="after-turn", severity=Severity.WARNING, pointer=pointer, message=message)
+    if updates.tasks is not None and (task := task_of(method, params, model)) is not None:
+        _follow_task(updates.tasks, task, params[updates.property], state=state, place=place)
+
+
+def _follow_task(tasks: Tasks, task: str, update: Any, *, state: _Session, place: Place) -> None:
+    if update.get(tasks.status) in tasks.ended:
+        state.tasks[task] = None
+    elif len(state.tasks) < MAX_TASKS:
+        first = state.tasks.setdefault(task, place)
+        if first is None and tasks.status in update:  # it goes on
+            state.tasks[task] = place

@@ -1,0 +1,112 @@
+"""`acpgen trace` of what the official SDKs say to each other: no mistake is found, and planted ones are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import run_acpgen
+from tests.interop.pairs import HERE, Json, Pair, Setup, Stage, open_pair
+from tests.interop.theatre import VALUES, Theatre, answers_of
+from tests.interop.values import SESSION, TEXT
+
+pytestmark = pytest.mark.full
+
+SETUPS = (
+    Setup("ts", 1, "agent", agent_of="ts"),
+    Setup("py", 1, "agent", agent_of="py"),
+    Setup("ts", 1, "agent", agent_of="py"),
+    Setup("py", 1, "agent", agent_of="ts"),
+    Setup("ts", 2, "agent", agent_of="ts"),
+)
+
+
+def with_trace(stage: Stage, trace: Path) -> Stage:
+    """The same, with a recorder before the agent."""
+    assert stage.other is not None
+    command, sdk = stage.other
+    return replace(stage, other=((sys.executable, str(HERE / "tee.py"), str(trace), *command), sdk))
+
+
+async def play(pair: Pair, setup: Setup) -> None:
+    """Each method once, and then a turn with text, a tool call, and a question."""
+    values = VALUES[setup.version]
+    await pair.initialize({**values.INITIALIZE.params, "protocolVersion": setup.version})
+    done: set[str] = set()
+    for each in values.EXCHANGES:
+        if each.method in done or each.method in ("session/update", "session/prompt", "$/cancel_request"):
+            continue
+        done.add(each.method)
+        await pair.reset(**answers_of(setup))
+        await pair.open_session(SESSION["sessionId"], {"cwd": "/", "mcpServers": []})
+        await pair.reset(**answers_of(setup))
+        await pair.say(each.caller, each.method, each.params)
+    await turn(pair, setup)
+
+
+async def turn(pair: Pair, setup: Setup) -> None:
+    exchanges = VALUES[setup.version].EXCHANGES
+    prompt = next(each for each in exchanges if each.method == "session/prompt")
+    asked = next(each for each in exchanges if each.method == "session/request_permission")
+    call = {"sessionUpdate": "tool_call" if setup.version == 1 else "tool_call_update", "toolCallId": "c", "title": "t"}
+    updates = [
+        {"sessionUpdate": "agent_message_chunk", "content": TEXT, "messageId": "m1"},
+        {**call, "status": "pending"},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"},
+    ]
+    said = [{"method": "session/update", "params": {**SESSION, "update": each}} for each in updates]
+    said.insert(2, {"method": asked.method, "params": asked.params})
+    answers = {"session/prompt": {"first": said, "result": prompt.result}, asked.method: {"result": asked.result}}
+    await pair.reset(**answers_of(setup))
+    await pair.open_session(SESSION["sessionId"], {"cwd": "/", "mcpServers": []})
+    await pair.reset(**answers)
+    assert "result" in await pair.say("client", "session/prompt", prompt.params)
+
+
+def traced(trace: Path) -> list[Json]:
+    """The findings, without those about the methods with which the tests control the agent."""
+    found = json.loads(run_acpgen("trace", trace, "--format", "json", cwd=trace.parent).stderr)
+    return [each for each in found if each["severity"] != "note"]
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+def test_conversations_of_the_official_sdks_have_no_mistakes(theatre: Theatre, setup: Setup, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    stage = with_trace(theatre.stage(setup), trace)
+
+    async def scenario() -> None:
+        async with open_pair(setup, stage) as pair:
+            await play(pair, setup)
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+    assert traced(trace) == []
+    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    said = {each["msg"]["method"] for each in lines if "method" in each["msg"]}
+    assert {"initialize", "session/new", "session/prompt", "session/update", "session/request_permission"} <= said
+    late = ["after-turn"] if setup.version == 1 else []  # in version 2, updates may come at any time
+    assert planted(lines, trace) == ["unanswered", *late, "wrong-value"]
+
+
+def planted(lines: list[Json], trace: Path) -> list[str]:
+    """What is found if a question of the agent has no answer, and a piece of text is sent late, as a number."""
+    messages = [each["msg"] for each in lines]
+    question = max(at for at, each in enumerate(messages) if each.get("method") == "session/request_permission")
+    answer = next(at for at in range(question, len(lines)) if is_answer(lines[at], messages[question]))
+    piece = next(
+        each for each in lines if '"update": {"sessionUpdate": "agent_message_chunk"' in json.dumps(each)[:250]
+    )
+    late = json.loads(json.dumps(piece))
+    late["msg"]["params"]["update"]["content"]["text"] = 5
+    kept = [*lines[:answer], *lines[answer + 1 :], late]
+    trace.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+    return [each["code"] for each in traced(trace)]
+
+
+def is_answer(line: Json, asked: Json) -> bool:
+    message = line["msg"]
+    return bool(line["from"] == "client" and "method" not in message and message["id"] == asked["id"])
