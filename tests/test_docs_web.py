@@ -165,7 +165,7 @@ def test_a_browser_that_was_away_gets_what_it_has_missed(service: Service) -> No
         lines = [answer.readline().decode().strip() for _ in range(5)]
     data = [json.loads(line.removeprefix("data:")) for line in lines if line.startswith("data:")]
     assert data == [TEXT, PLAN]
-    assert [line for line in lines if line.startswith("id:")][0].removeprefix("id:").strip() == "2"
+    assert next(line for line in lines if line.startswith("id:")).removeprefix("id:").strip() == "2"
 
 
 def test_the_page_of_the_documentation(service: Service, page: Any) -> None:
