@@ -194,7 +194,7 @@ def _json(known: Value, model: Model) -> Code:
 
 
 class PydanticAlias:
-    """One union, enum or alias, for `PydanticV2TypeAlias.jinja2`."""
+    """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
     def __init__(self, definition: Definition, context: Context) -> None:
         self._definition = definition
