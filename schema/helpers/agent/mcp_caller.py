@@ -121,10 +121,10 @@ class _Call:
 
     def _own(self, params: dict[str, Any] | None) -> dict[str, Any] | None:
         """Params with the id that the caller knows its subscription by."""
-        match params:
-            case {"_meta": {**meta}} if (
-                self._known_as is not None and meta.get(SUBSCRIPTION_ID_META_KEY) == self.key[1]
-            ):
+        if params is None or self._known_as is None:
+            return params
+        match params.get("_meta"):
+            case {**meta} if meta.get(SUBSCRIPTION_ID_META_KEY) == self.key[1]:
                 return {**params, "_meta": {**meta, SUBSCRIPTION_ID_META_KEY: self._known_as}}
             case _:
                 return params
