@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import signal
 import struct
@@ -21,6 +20,7 @@ from typing import Any
 
 from acpgen.roles import Side
 from acpgen.schema.data import data_folder
+from acpgen.schema.secrets import read_secrets
 
 HEADER = struct.Struct("!BdI")
 """Of a frame: its kind, the seconds since the start, and the bytes that follow."""
@@ -57,13 +57,9 @@ def open_file(recording: Recording, command: tuple[str, ...]) -> Any:
     """The file, with its first line. Raises `OSError`."""
     writing = _writing()
     shown = {"command": list(command)} if recording.shows_secrets else {"command": command[:1]}
-    mask = None if recording.shows_secrets else writing.Mask(*_secrets())
+    secrets = read_secrets()
+    mask = None if recording.shows_secrets else writing.Mask(secrets.properties, secrets.params)
     return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **shown, cwd=str(Path.cwd()))
-
-
-def _secrets() -> tuple[dict[str, frozenset[str]], ...]:
-    raw = json.loads((data_folder() / "schema" / "secrets.json").read_text(encoding="utf-8"))
-    return tuple({name: frozenset(shown) for name, shown in raw[part].items()} for part in ("properties", "params"))
 
 
 class _Lines:
