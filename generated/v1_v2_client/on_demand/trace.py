@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Awaitable, Callable
 from time import monotonic
@@ -34,7 +35,6 @@ class TracedTransport:
         self, transport: Transport, options: ConnectionOptions, path: str | os.PathLike[str], peer: str
     ) -> None:
         self._transport = transport
-        self._dumps = options.dumps
         self._peer = peer
         self._start = monotonic()
         mask = None if options.trace_secrets else Mask(PROPERTIES, PARAMS)
@@ -94,12 +94,18 @@ class TracedTransport:
             self._file.close()
             self._file = None
 
-    def _text(self, message: Message | Unreadable) -> bytes:
+    @staticmethod
+    def _text(message: Message | Unreadable) -> bytes:
         """The text of a message, or what is known of it."""
         if isinstance(message, Unreadable):
-            return message.start if message.value is None else self._dumps(message.value)
+            return message.start if message.value is None else _text_of(message.value)
         line: Callable[[], bytes] | None = getattr(message, "line", None)  # that of a proxy has its text
-        return self._dumps(message.to_json()) if line is None else line()
+        return _text_of(message.to_json()) if line is None else line()
+
+
+def _text_of(value: Any) -> bytes:
+    """JSON of a value. `dumps` of the options may be a hook that is called once for each message."""
+    return json.dumps(value, separators=(",", ":"), default=str).encode()
 
 
 def _nothing() -> None:
