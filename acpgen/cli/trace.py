@@ -1,4 +1,4 @@
-"""`acpgen trace`: check a recorded conversation."""
+"""`acpgen trace`: check a recorded conversation, or record one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ def _address(value: str | None) -> str | None:
 
 @parameters.takes_sources
 def trace_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The recorded messages.", show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE | -- COMMAND...", help="The messages to check; or what to record.", show_default=False
+        ),
+    ],
     given: parameters.Given,
     html: Annotated[
         Path | None,
@@ -47,13 +52,25 @@ def trace_command(
             show_default=False,
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Run COMMAND, and record here what it reads and writes."),
+    ] = None,
+    secrets: Annotated[bool, typer.Option("--secrets", help="Record secrets as they are.")] = False,
+    max_mib: Annotated[
+        int,
+        typer.Option("--max-mib", min=1, help="The size at which the file is renamed to FILE.1, and begins anew."),
+    ] = 64,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
-    """Check a recorded conversation: each message against the schema, and the order of the messages.
+    """Check a recorded conversation: each message against the schema, and the order of the messages. Or record one.
 
     FILE has a message a line, as JSON: alone, after a prefix, or in an envelope with time and sender. The version that
     the conversation negotiates selects the protocol. The exit code is 1 if something is wrong. Notes are about unknown
     properties, warnings about values that leniency repairs. The page of `--html` has all messages, and loads nothing.
+
+    With --out, COMMAND is an agent, and this program stands in its place: what it reads and writes is passed on
+    unchanged, and so are signals and its exit code. Environment variables, headers and logins are masked.
 
     **Examples**
 
@@ -61,7 +78,21 @@ def trace_command(
     - `acpgen trace messages.jsonl --extension auth-state`
     - `acpgen trace messages.jsonl --format github`
     - `acpgen trace messages.jsonl --html trace.html --reference site/index.html`
+    - `acpgen trace --out messages.jsonl -- my-agent --acp`
     """
+    if out is not None:
+        from acpgen.cli.record import record
+
+        raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
+    if len(words) != 1:
+        hint = "to record what a command reads and writes, add --out FILE"
+        raise input_error("usage", "one FILE can be checked at a time", hint=hint)
+    _check(Path(words[0]), given, form, html=html, reference=reference)
+
+
+def _check(
+    file: Path, given: parameters.Given, form: DiagnosticFormat, *, html: Path | None, reference: str | None
+) -> None:
     from acpgen.trace.reading import read_trace
 
     trace = read_trace(file, _models(given), keep=html is not None)

@@ -18,6 +18,7 @@ from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
+from acpgen.emit.secrets import secret_places
 from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
@@ -139,6 +140,11 @@ def _folders(
         **(
             {"forms.py": environment.get_template("forms.py.jinja").render(forms=chain_forms())}
             if "chain" in copies
+            else {}
+        ),
+        **(
+            {"on_demand/secrets.py": environment.get_template("secrets.py.jinja").render(secrets=secret_places())}
+            if "on_demand/trace" in copies
             else {}
         ),
         "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models)),

@@ -67,6 +67,8 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/misnamed": (),
     "on_demand/selection": (),
     "on_demand/sent": (),
+    "on_demand/trace": (),
+    "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
     "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import json
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -118,6 +119,12 @@ class ConnectionOptions(Struct):
     error that it returns is sent to the peer; for None, it is "internal error" without details."""
     loads: Callable[[bytes], Any] = loads_json
     dumps: Callable[[Any], bytes] = dumps_json
+    trace: str | os.PathLike[str] | None = None
+    """A file to which each message is written as a JSON line, with its time, sender and size; its owner alone can read
+    it. Without this option, the environment variable `ACP_TRACE` names one."""
+    trace_secrets: bool = False
+    """Write the values of environment variables and headers, and the params of logins, too. Otherwise these are masked.
+    """
     wire: Callable[[ConnectionOptions], Wire] | None = None
     """Makes what reads and writes messages in place of `Wire`; `loads` and `dumps` are what `Wire` uses."""
 

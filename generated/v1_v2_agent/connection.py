@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from ._decode import excerpt
 from .calls import InFlight, Life, Output, State, Tasks, is_running
@@ -60,14 +61,25 @@ class Connection:
 
     Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
     that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
-    These handlers share one context: a `ContextVar` that one of them sets stays set.
+    These handlers share one context: a `ContextVar` that one of them sets stays set. `peer` is what a trace calls the
+    other side.
     """
 
     OUTPUT: ClassVar[type[Output]] = Output
 
-    def __init__(self, transport: Transport | ByteTransport, options: ConnectionOptions | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport | ByteTransport,
+        options: ConnectionOptions | None = None,
+        *,
+        peer: Literal["agent", "client", ""] = "",
+    ) -> None:
         self.options = options or ConnectionOptions()
         self._transport = carrying_messages(transport, self.options)
+        if path := self.options.trace or os.environ.get("ACP_TRACE"):
+            from .on_demand.trace import traced
+
+            self._transport = traced(self._transport, self.options, path, peer)
         self._ready: Callable[[], Message | Unreadable | None] = getattr(self._transport, "ready", _nothing)
         self._next_id = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}

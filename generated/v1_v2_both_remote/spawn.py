@@ -175,7 +175,7 @@ class AgentConnection(Generic[C_co]):
     @contextlib.asynccontextmanager
     async def _talk(self, opening: AbstractAsyncContextManager[Transport | ByteTransport]) -> AsyncGenerator[Any, None]:
         async with opening as transport:
-            connection = Connection(transport, self._options)
+            connection = Connection(transport, self._options, peer="agent")
             try:
                 if self._params is None:
                     agent = self._stub(version_of(self._factory, PROTOCOLS), connection)

@@ -50,7 +50,7 @@ async def serve_agent(
 
 
 async def _started(factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions) -> Connection:
-    connection = Connection(transport, options)
+    connection = Connection(transport, options, peer="client")
 
     def make_stub(version: int, peer: Peer) -> Any:
         return remote_client(version)(peer, on_drop=options.on_drop)

@@ -142,7 +142,7 @@ class Hop(Connection):
     other: Hop
 
     def __init__(self, transport: Transport | ByteTransport, relay: Versions, side: Neighbour) -> None:
-        super().__init__(transport, relay.options)
+        super().__init__(transport, relay.options, peer=side)
         self._output.hop = self  # type: ignore[attr-defined]
         self.side: Neighbour = side
         self.route: Callable[[Message], Route | None] = _pass_all

@@ -1,0 +1,176 @@
+"""The process that records: it splits what a pump hands over into lines, and writes them to a file.
+
+It is a process of its own, so that reading a large message never delays the bytes that the pump passes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import struct
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from acpgen.roles import Side
+from acpgen.schema.data import data_folder
+from acpgen.schema.secrets import read_secrets
+
+HEADER = struct.Struct("!BdI")
+"""Of a frame: its kind, the seconds since the start, and the bytes that follow."""
+SENT = {Side.CLIENT: 0, Side.AGENT: 1}
+"""The kinds of frames with bytes of a side."""
+LOST = {Side.CLIENT: 2, Side.AGENT: 3}
+"""The kinds of frames that stand for bytes of a side which were not handed over: their number."""
+STARTED, ENDED = 4, 5
+"""The kinds of frames for the start of the command, with its process id, and its end, with the exit code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Where and how a conversation is recorded."""
+
+    path: Path
+    shows_secrets: bool
+    max_bytes: int
+
+
+@cache
+def _writing() -> Any:
+    """The module of generated packages that writes traces."""
+    path = data_folder() / "templates" / "runtime" / "on_demand" / "trace_file.py"
+    spec = importlib.util.spec_from_file_location("acpgen_trace_file", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def open_file(recording: Recording, command: tuple[str, ...]) -> Any:
+    """The file, with its first line. Raises `OSError`."""
+    writing = _writing()
+    shown = {"command": list(command)} if recording.shows_secrets else {"command": command[:1]}
+    secrets = read_secrets()
+    mask = None if recording.shows_secrets else writing.Mask(secrets.properties, secrets.params)
+    return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **shown, cwd=str(Path.cwd()))
+
+
+class _Lines:
+    """The lines of one side. Of a line that is too long, the start is kept."""
+
+    def __init__(self, limit: int, add: Callable[[bytes, float, int], None]) -> None:
+        self._limit = limit
+        self._add = add
+        self._kept = bytearray()
+        self._size = 0
+        self._is_skipping = False  # the start of the line was lost
+
+    def feed(self, chunk: bytes, at: float) -> None:
+        """Add bytes."""
+        *ends, rest = chunk.split(b"\n")
+        for part in ends:
+            self._keep(part)
+            self.end(at)
+        self._keep(rest)
+
+    def lose(self) -> None:
+        """Forget the line: some of it was lost."""
+        self._clear()
+        self._is_skipping = True
+
+    def end(self, at: float) -> None:
+        """Add the line, unless it is blank."""
+        if not self._is_skipping and (line := bytes(self._kept)).strip():
+            self._add(line, at, self._size)
+        self._clear()
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        self._kept += part[: max(0, self._limit + 1 - len(self._kept))]
+
+    def _clear(self) -> None:
+        self._kept.clear()
+        self._size = 0
+        self._is_skipping = False
+
+
+class _Recorder:
+    """Writes what comes in frames. After a failure to write it goes on reading, so that the pump never waits."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        limit = _writing().MAX_LINE
+        self._lines = {SENT[side]: _Lines(limit, self._adder(side)) for side in Side}
+        self._command: int | None = None
+
+    def _adder(self, side: Side) -> Callable[[bytes, float, int], None]:
+        def add(line: bytes, at: float, size: int) -> None:
+            self._write("message", line, sender=side.value, to=side.peer.value, at=at, size=size)
+
+        return add
+
+    def run(self, frames: int) -> None:
+        """Read frames to their end. If that comes before the end of the command, the pump was killed."""
+        with open(frames, "rb", buffering=2**16) as stream:
+            while len(head := stream.read(HEADER.size)) == HEADER.size:
+                kind, at, size = HEADER.unpack(head)
+                self._take(kind, at, stream.read(size))
+        if self._command is not None:
+            _kill(self._command)
+
+    def _take(self, kind: int, at: float, data: bytes) -> None:
+        if kind in self._lines:
+            self._lines[kind].feed(data, at)
+        elif kind == STARTED:
+            self._command = int(data)
+        elif kind == ENDED:
+            self._command = None
+            for lines in self._lines.values():
+                lines.end(at)
+            self._write("event", at, end=int(data))
+        else:
+            side = next(side for side, lost in LOST.items() if lost == kind)
+            self._lines[SENT[side]].lose()
+            self._write("event", at, **{"from": side.value, "lost": int(data)})
+
+    def _write(self, method: str, *values: Any, **named: Any) -> None:
+        if self._file is None:
+            return
+        try:
+            getattr(self._file, method)(*values, **named)
+        except OSError as error:
+            print(f"acpgen trace: recording has ended: {error}", file=sys.stderr, flush=True)
+            self._file = None
+
+
+def _kill(command: int) -> None:
+    """End the command of a pump that was killed: whoever killed it believes that it was the command."""
+    with contextlib.suppress(OSError):
+        os.killpg(command, signal.SIGKILL)
+
+
+def fork_recorder(file: Any) -> tuple[int, int]:
+    """Start the process; returns its id, and the descriptor for frames. No thread may run yet."""
+    frames, sink = os.pipe()
+    if (process := os.fork()) != 0:
+        os.close(frames)
+        file.close()
+        return process, sink
+    try:
+        os.close(sink)
+        os.setsid()  # signals are for the command, and the end of the pump is the end of the frames
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1):  # else the client would not see the end of the command
+            os.dup2(nothing, descriptor)
+        _Recorder(file).run(frames)
+    except BaseException:  # noqa: BLE001 - this process has nothing above it that would print it
+        traceback.print_exc()
+    finally:
+        os._exit(0)

@@ -1,0 +1,203 @@
+"""Records messages in a file that its owner alone can read: a JSON line each, with secrets masked.
+
+It imports nothing of the package, for `acpgen trace --out` uses it, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import json
+import os
+import stat
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+
+MAX_FILE: Final = 64 * 2**20
+"""A file that would get larger is renamed, with ".1" at the end, and a new one begins: two of them are kept."""
+MAX_LINE: Final = 32 * 2**20
+"""Of a longer message, only the start is recorded."""
+_MAX_VALUES: Final = 500_000
+"""The same for a message with more values than that: parsing it would take too much memory."""
+_START: Final = 512
+_MASKED: Final = "***"
+_MAX_ASKED: Final = 100
+
+
+class Mask:
+    """Masks the secrets in the messages of one connection.
+
+    Secret are the values below `properties`, wherever these are, and those in the `params` of these methods and in
+    their results. Each is listed with the members that are no secret: names, for instance.
+    """
+
+    def __init__(self, properties: Mapping[str, frozenset[str]], params: Mapping[str, frozenset[str]]) -> None:
+        self._properties = properties
+        self._params = params
+        self._names = [json.dumps(name).encode() for name in (*properties, *params)]
+        self._asked: dict[tuple[str, object], None] = {}  # requests whose results are secret
+
+    def first_name(self, text: bytes) -> int:
+        """Where a name that comes before secrets may be for the first time; -1 if there is none.
+
+        An escape may be a letter of it.
+        """
+        return min((at for at in map(text.find, (*self._names, b"\\u", b"\\/")) if at >= 0), default=-1)
+
+    def concerns(self, text: bytes) -> bool:
+        """True if the message may have secrets."""
+        return bool(self._asked) or self.first_name(text) >= 0
+
+    def masked(self, message: Any, sender: str, to: str) -> Any:
+        """The message without its secrets."""
+        if not isinstance(message, dict):
+            return self._value(message)
+        number: Any = message.get("id")
+        if not isinstance(number, (int, str)):
+            return self._value(message)
+        if self._is_secret(message.get("method")):
+            self._asked[sender, number] = None
+            if len(self._asked) > _MAX_ASKED:
+                del self._asked[next(iter(self._asked))]
+        elif "method" not in message and (to, number) in self._asked:
+            del self._asked[to, number]
+            return {name: _hidden(each) if name == "result" else self._value(each) for name, each in message.items()}
+        return self._value(message)
+
+    def _is_secret(self, method: object) -> bool:
+        return isinstance(method, str) and method in self._params
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        found = {name: self._member(name, each) for name, each in value.items()}
+        if self._is_secret(method := value.get("method")) and "params" in value:  # it may be within another message
+            found["params"] = _hidden(value["params"], self._params[method])
+        return found
+
+    def _member(self, name: str, value: Any) -> Any:
+        if name not in self._properties:
+            return self._value(value)
+        # the members of an object have the names of what is secret; those of an array say them in a member
+        return _hidden(value, self._properties[name] if isinstance(value, list) else frozenset())
+
+
+def _hidden(value: Any, shown: frozenset[str] = frozenset()) -> Any:
+    """The value with all its texts and numbers masked, but for the members `shown`."""
+    if isinstance(value, dict):
+        is_shown = {name for name, each in value.items() if name in shown and isinstance(each, str)}
+        return {name: each if name in is_shown else _hidden(each, shown) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_hidden(each, shown) for each in value]
+    return value if value is None or isinstance(value, bool) else _MASKED
+
+
+def payload(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str:
+    """The members of a line for a message: `msg` if it is an array or an object of JSON, otherwise `raw`."""
+    if len(text) > MAX_LINE or text.count(b",") + text.count(b":") > _MAX_VALUES:
+        return _raw(text[:_START], mask) + ',"cut":true'
+    try:
+        plain = text.decode()
+        found = json.loads(plain)
+        if not isinstance(found, (dict, list)):
+            return _raw(text, mask)
+        if mask is None or not mask.concerns(text):
+            return f'"msg":{plain.strip()}'
+        shown = mask.masked(found, sender, to)
+        # not the text that came: of two members with one name, only the last was seen
+        return f'"msg":{_json(shown)}' + (',"masked":true' if shown != found else "")
+    except (ValueError, RecursionError):
+        return _raw(text, mask)
+
+
+def _raw(text: bytes, mask: Mask | None) -> str:
+    """The member for a text that is no message. If it looks like the start of one, it ends before secrets."""
+    at = mask.first_name(text) if mask is not None and text.lstrip()[:1] in {b"{", b"["} else -1
+    marked, text = (',"masked":true', text[:at]) if at >= 0 else ("", text)
+    try:
+        return f'"raw":{_json(text.decode())}{marked}'
+    except UnicodeDecodeError:
+        return f'"raw64":"{base64.b64encode(text).decode()}"{marked}'
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+class TraceFile:
+    """A file with the messages of one connection. Other connections, and other processes, may write to it, too.
+
+    `about` is in the first line, and in that of each file that follows when one is full. What fails raises `OSError`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE, mask: Mask | None, **about: object
+    ) -> None:
+        self._path = os.fspath(path)
+        self._max = max_bytes
+        self._mask = mask
+        self._connection = os.urandom(4).hex()
+        started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        head = {"acp_trace": 1, "started": started, "connection": self._connection, **about}
+        self._head = _json(head).encode() + b"\n"
+        self._file = _opened(self._path)
+        _write(self._file, self._head)
+
+    def message(self, text: bytes, *, sender: str, to: str, at: float, size: int, **more: object) -> None:
+        """Add a message: its text, who sent it, and the seconds since the start."""
+        more = {"t": round(at, 6), "from": sender, "to": to, "connection": self._connection, "size": size, **more}
+        members = payload(text, self._mask, sender=sender, to=to)
+        self._add(f"{_json(more)[:-1]},{members}}}\n".encode())
+
+    def event(self, at: float, **members: object) -> None:
+        """Add a line about something else than a message."""
+        self._add(_json({"t": round(at, 6), "connection": self._connection, **members}).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _add(self, line: bytes) -> None:
+        size = os.fstat(self._file).st_size
+        if size + len(line) > self._max and size > len(self._head):
+            self._rotate()
+        _write(self._file, line)
+
+    def _rotate(self) -> None:
+        """Begin a new file. Another process may have renamed the old one already."""
+        if _is_at(self._file, self._path):
+            os.replace(self._path, f"{self._path}.1")
+        following = _opened(self._path)
+        os.close(self._file)
+        self._file = following
+        _write(self._file, self._head)
+
+
+def _opened(path: str) -> int:
+    """Open a file to append to: a regular one, no link to one, which the owner alone can read."""
+    more = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_NOCTTY"))
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | sum(more), 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        os.chmod(file if os.chmod in os.supports_fd else path, 0o600)  # fails for the file of another user
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _is_at(file: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _write(file: int, line: bytes) -> None:
+    left = memoryview(line)
+    while left:
+        left = left[os.write(file, left) :]
