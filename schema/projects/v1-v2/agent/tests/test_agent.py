@@ -69,7 +69,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
     async def test_the_answer_can_be_cancelled_and_another_prompt_follows(self) -> None:
         async with self.opened(pause=3600) as (editor, session):
             for count in (1, 2):
-                turn = asyncio.create_task(editor.prompt(session, "Hello, my world"))
+                turn: asyncio.Task[Any] = asyncio.create_task(editor.prompt(session, "Hello, my world"))
                 await editor.until(lambda count=count: len(words(editor.updates(session))) >= count)
                 await editor.cancel(session)
                 self.assertEqual((await turn).stop_reason, "cancelled")
@@ -82,7 +82,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
             return choose()(params)
 
         async with self.opened(dialog) as (editor, session):
-            turn = asyncio.create_task(editor.prompt(session, "edit"))
+            turn: asyncio.Task[Any] = asyncio.create_task(editor.prompt(session, "edit"))
             await editor.call("session/request_permission")
             await editor.cancel(session)
             closed.set()
