@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
+from tests.browser_support import running_browser
 from tests.command_line import run_acpgen
 from tests.published import MissingSchemaError, Origin, from_npm
 from tests.support import REPOSITORY, require
@@ -29,24 +28,10 @@ PHONE = {"width": 360, "height": 760}
 MOST_BYTES = 150_000
 
 
-def chromium() -> str | None:
-    """The browser of the system."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if (found := shutil.which(name))), None)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    program = chromium()
-    require(program, "chromium")
-    require(find_spec("playwright"), "playwright")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as running:
-        # the sandbox needs rights that containers do not give; the page is our own
-        started = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with running_browser() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
