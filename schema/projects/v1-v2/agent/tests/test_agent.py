@@ -9,6 +9,7 @@ import sys
 import unittest
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,6 +28,11 @@ CHECKED = ConnectionOptions(check_sent=True)
 def words(updates: list[Any]) -> list[str]:
     """The pieces of the answer."""
     return [each["content"]["text"] for each in updates if each["sessionUpdate"] == "agent_message_chunk"]
+
+
+def has_said(editor: EditorV1 | EditorV2, session: str, count: int) -> bool:
+    """True if so many pieces have come."""
+    return len(words(editor.updates(session))) >= count
 
 
 def statuses(updates: list[Any]) -> list[str]:
@@ -69,8 +75,8 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
     async def test_the_answer_can_be_cancelled_and_another_prompt_follows(self) -> None:
         async with self.opened(pause=3600) as (editor, session):
             for count in (1, 2):
-                turn = asyncio.create_task(editor.prompt(session, "Hello, my world"))
-                await editor.until(lambda count=count: len(words(editor.updates(session))) >= count)
+                turn: asyncio.Task[Any] = asyncio.create_task(editor.prompt(session, "Hello, my world"))
+                await editor.until(partial(has_said, editor, session, count))
                 await editor.cancel(session)
                 self.assertEqual((await turn).stop_reason, "cancelled")
 
@@ -82,7 +88,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
             return choose()(params)
 
         async with self.opened(dialog) as (editor, session):
-            turn = asyncio.create_task(editor.prompt(session, "edit"))
+            turn: asyncio.Task[Any] = asyncio.create_task(editor.prompt(session, "edit"))
             await editor.call("session/request_permission")
             await editor.cancel(session)
             closed.set()
