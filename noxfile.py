@@ -82,7 +82,7 @@ def lint(session: nox.Session) -> None:
 
 def _install_all(session: nox.Session) -> None:
     """Install what any test needs, Node for pyright among it."""
-    _install(session, "test", "types", "package", "bench", "browser", "remote", "mcp")
+    _install(session, "test", "types", "package", "bench", "browser", "remote", "mcp", "libraries")
     if shutil.which("node") is None:
         session.install("pyright[nodejs]")
 

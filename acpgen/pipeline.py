@@ -133,8 +133,12 @@ def _note_ungated(methods: list[str], report: Report) -> None:
 def make_package(models: Sequence[Model], options: BuildOptions, timings: Timings) -> Package:
     """Emit and format the files of a package. Raises `InputError` for renames that clash with its names."""
     from acpgen.emit.format import format_files
+    from acpgen.emit.models import emit_models
     from acpgen.emit.package import emit
 
+    if options.flavour is not None:
+        with timings.stage("emit"):
+            return emit_models(models[0], options.flavour, options.renames)
     with timings.stage("emit"):
         package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
     with timings.stage("format"):

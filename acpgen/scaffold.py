@@ -8,6 +8,7 @@ are in `templates/project/`, the others in `schema/projects/`. Three words are r
 from __future__ import annotations
 
 import builtins
+import itertools
 import json
 import os
 import re
@@ -135,15 +136,15 @@ def _is_leftover(path: str) -> bool:
 
 
 def _homes(project: Project) -> Iterator[Path]:
-    """The folders of the files. There may be one for a release alone, which lacks what the others use."""
+    """The folders of the files. There may be one for releases that lack what the others use: such as v1@0.10.8-v2."""
     role, protocol = project.role.value, "-".join(f"v{each.protocol}" for each in project.sources)
     templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
     if not (data / protocol / role).is_dir():
         known = ", ".join(path.name for path in sorted(data.iterdir()) if "@" not in path.name)
         hint = f"there are projects for {known}; for an existing project, use `acpgen build`"
         raise input_error("project-protocol", f"there is no project of the role {role} for {protocol}", hint=hint)
-    release = "-".join(f"v{each.protocol}@{each.release}" for each in project.sources)
-    own = next(folder for folder in (data / release / role, data / protocol / role) if folder.is_dir())
+    names = itertools.product(*((f"v{each.protocol}@{each.release}", f"v{each.protocol}") for each in project.sources))
+    own = next(folder for name in names if (folder := data / "-".join(name) / role).is_dir())
     yield from (templates / "common", templates / role, own)
 
 

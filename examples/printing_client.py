@@ -16,45 +16,40 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from acp_printing import (
-    PROTOCOL_VERSION,
-    Client,
-    ContentBlockText,
-    InitializeRequest,
-    NewSessionRequest,
-    PromptRequest,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    SessionNotification,
-    SessionUpdateAgentMessageChunk,
-    encode,
-    spawn_agent,
+from acp_printing import RequestPermissionRequest, RequestPermissionResponse, spawn_agent
+from acp_printing.helpers import (
+    AgentMessage,
+    MessageChange,
+    Session,
+    SessionClient,
+    ToolCallChange,
+    permission_cancelled,
 )
-from acp_printing.helpers import permission_cancelled, text
 
 
-class PrintingClient(Client):
-    """Prints every update, and allows nothing."""
+class PrintingClient(SessionClient):
+    """Allows nothing."""
 
-    async def session_update(self, params: SessionNotification) -> None:
-        match params.update:
-            case SessionUpdateAgentMessageChunk(content=ContentBlockText(text=said)):
-                print(f"agent: {said}")
-            case other:
-                print(f"{other.session_update}: {encode(other)}")
-
-    async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
-        print(f"asked for permission: {params.tool_call.title}")
+    async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> RequestPermissionResponse:
+        print(f"asked for permission: {request.tool_call.title}")
         return permission_cancelled()
 
 
 async def send(words: str, command: Sequence[str]) -> None:
     """Start an agent, and let it work on one prompt."""
-    async with spawn_agent(PrintingClient, command) as agent:
-        await agent.initialize(InitializeRequest(protocol_version=PROTOCOL_VERSION))
-        session = await agent.session_new(NewSessionRequest(cwd=str(Path.cwd()), mcp_servers=[]))
-        response = await agent.session_prompt(PromptRequest(session_id=session.session_id, prompt=[text(words)]))
-        print(f"stopped: {response.stop_reason}")
+    async with (spawned := spawn_agent(PrintingClient, command)):
+        await spawned.handler.start("printing", "1")
+        session = await spawned.handler.open(str(Path.cwd()))
+        async with session.prompt(words) as turn:
+            async for change in turn:
+                match change:
+                    case MessageChange(entry=AgentMessage(), text=said):
+                        print(f"agent: {said}")
+                    case ToolCallChange(call=call):
+                        print(f"{call.title}: {call.status}")
+                    case _:
+                        pass
+        print(f"stopped: {turn.result.stop_reason}")
 
 
 if __name__ == "__main__":

@@ -70,11 +70,11 @@ class HandAgent:
         """Of protocol 2."""
         await self.update("state_update", session, state=state, **members)
 
-    async def prompted(self) -> Any:
+    async def prompted(self, session: str = "s") -> Any:
         """The next prompt; in protocol 2 it is inserted, and confirmed."""
         request = await self.receive("session/prompt")
         if self.version == 2:
-            await self.insert(f"u{request['id']}")
+            await self.insert(f"u{request['id']}", session)
             await self.answer(request, {"messageId": f"u{request['id']}"})
         return request
 

@@ -3,11 +3,23 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.subscriptions import InMemorySubscriptionBus
+from pydantic import BaseModel
+
+
+class Person(BaseModel):
+    """What a tool asks the user for."""
+
+    name: str
+
+
+def ask_for_name() -> Elicit[Person]:
+    """The question."""
+    return Elicit("Who are you?", Person)
 
 
 class Tools:
@@ -25,7 +37,7 @@ class Tools:
     def server(self, name: str = "tools") -> Any:
         """A server with these tools, a resource and a prompt."""
         server: Any = MCPServer(name, lifespan=self._lifespan, subscriptions=self.bus)
-        for tool in (self.add, self.count, self.wait, self.stubborn, self.broken):
+        for tool in (self.add, self.count, self.wait, self.stubborn, self.broken, self.greet):
             server.add_tool(tool)
         server.resource("note://one")(self.note)
         server.prompt("hello")(self.hello)
@@ -72,6 +84,10 @@ class Tools:
     async def broken(self) -> str:
         """Fail."""
         raise ValueError("a secret")
+
+    async def greet(self, person: Annotated[Person, Resolve(ask_for_name)]) -> str:
+        """Ask the user for a name."""
+        return f"Hello {person.name}"
 
     def note(self) -> str:
         """A resource."""

@@ -26,7 +26,13 @@ README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
 PLAYED_APART = {"bump.md", "cli.md"}  # tests/test_docs.py plays the former; the latter is generated
 PAGES = [README, *sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)]
-NEEDS = {"mcp.md": ["mcp"], "proxy.md": ["websockets"], "remote.md": ["uvicorn", "websockets"]}
+NEEDS = {
+    "mcp.md": ["mcp"],
+    "models.md": ["pydantic"],
+    "proxy.md": ["websockets"],
+    "remote.md": ["uvicorn", "websockets"],
+    "web.md": ["cattrs", "fastapi", "msgspec", "orjson"],
+}
 """Libraries without which a page cannot be played."""
 
 pytestmark = [

@@ -45,9 +45,9 @@ LIBRARIES = {"mcp_library": {"anyio", "mcp", "mcp_types"}, "mcp_endpoint": {"uvi
 
 def for_roles(protocol: int, *roles: str) -> set[str]:
     """The helpers that lie in the folders for a protocol and roles, and need no extension."""
-    parts = [HELPERS, HELPERS / f"v{protocol}"]
-    found = set().union(*(helpers(home / part) for home in parts for part in ("", *roles)), {"__init__"})
-    return found - NEED_A_LIBRARY
+    homes = [HELPERS, HELPERS / f"v{protocol}"]
+    homes += [each for home in homes for each in home.iterdir() if {*each.name.split("-")} & {*roles}]
+    return set().union(*map(helpers, homes), {"__init__"}) - NEED_A_LIBRARY
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -85,6 +85,16 @@ def test_an_extension_brings_its_helpers(protocol: int) -> None:
         assert helpers(folder / "helpers") & NEED_A_LIBRARY == added
         exports = (folder / "helpers/__init__.py").read_text(encoding="utf-8")
         assert not any(name in exports for name in added)
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_a_proxy_has_the_peers_of_both_its_sides(protocol: int) -> None:
+    """Their folders have the names of several roles."""
+    peers = {"scripted_agent", "scripted_client", "scripted_peer", "scripted_prompts", "scripted_turns"}
+    folder = package_folder(SchemaChoice(protocol=protocol), roles=(Role.PROXY,))
+    assert helpers(folder / "helpers") >= peers
+    agent = package_folder(SchemaChoice(protocol=protocol), roles=(Role.AGENT,))
+    assert peers - helpers(agent / "helpers") == {"scripted_agent", "scripted_turns"}
 
 
 def test_a_package_of_two_protocols_has_the_helpers_of_each() -> None:
@@ -147,11 +157,8 @@ def test_a_package_without_a_runtime_has_helpers_that_need_none(tmp_path: Path) 
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_helpers_have_different_names_and_no_circular_imports(protocol: int) -> None:
     """acpgen keys them by name, and follows their imports."""
-    paths = [
-        path
-        for path in FILES
-        if path.relative_to(HELPERS).parts[0] in (f"v{protocol}", "agent", "client", "extensions", path.name)
-    ]
+    other = {"v1", "v2"} - {f"v{protocol}"}
+    paths = [path for path in FILES if path.relative_to(HELPERS).parts[0] not in other]
     names = [path.stem for path in paths]
     assert len(names) == len({*names})
     imports = {path.stem: imported_helpers(path) for path in paths}

@@ -61,7 +61,7 @@ OWN_OF_BOTH = {
     "proxy": {f"{name}_v{protocol}.py" for name in ("src/my_proxy/guard", "tests/test_guard") for protocol in BOTH},
 }
 """What a project of both protocols has besides."""
-OWN_OF_ONE = {"client": {"tests/test_parts.py"}, "proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
+OWN_OF_ONE = {"proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
 """What it does not have."""
 
 Projects = Callable[..., Path]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acpgen.roles import Role, RoleChoice
+from tests.mcp_support import REQUIRED, VERSION, Pair, greeting, hello, helper, pair, play
 from tests.runtime_support import V1, V2, run
 from tests.support import Packages, require
 
 if TYPE_CHECKING:
     from tests.mcp_tools import Tools
-
-VERSION = "2026-07-28"
-REQUIRED = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+NO_TOOLS = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 @pytest.fixture(params=[1, 2])
@@ -38,133 +34,6 @@ def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
 
 
-def helper(acp: ModuleType, name: str) -> Any:
-    return importlib.import_module(f"{acp.__name__}.helpers.{name}")
-
-
-@dataclass
-class Pair:
-    """An agent that has called `initialize`, and the client that offers servers to it."""
-
-    acp: ModuleType
-    remote: Any
-    provider: Any
-    caller: Any
-    client: Any
-    requests: list[Any]
-    notifications: list[Any]
-    cancellations: list[Any]
-
-    async def raw(
-        self, server_id: str, method: str, params: Any = None, *, number: str = "r1", meta: Any = None
-    ) -> Any:
-        """Send a request as it is on the wire; returns the result of the message around it."""
-        inner = {"params": {**(params or {}), "_meta": meta or REQUIRED}}
-        message = {"serverId": server_id, "requestId": number, "method": method, **inner}
-        return await self.remote.ext_method("mcp/message", message)
-
-    def mcp(self, server_id: str, **options: Any) -> Any:
-        import mcp
-
-        return mcp.Client(self.caller.transport(server_id), mode=VERSION, **options)
-
-
-@asynccontextmanager
-async def pair(acp: ModuleType, *, proxy: Any = None, **limits: Any) -> AsyncGenerator[Pair, None]:
-    """Both sides over memory. What the agent has sent of requests is kept, and what has come of notifications."""
-    before = asyncio.all_tasks()
-    requests, notifications, cancellations = list[Any](), list[Any](), list[Any]()
-    agents = list[Any]()
-
-    class Editor(acp.Client):  # type: ignore[name-defined,misc]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.servers = helper(acp, "mcp_provider").McpProvider(agent, **limits)
-
-        async def mcp_message(self, params: Any) -> Any:
-            requests.append(params)
-            return await self.servers.handle(params)
-
-        async def connection_closed(self, reason: Any) -> None:
-            await self.servers.close()
-
-    class Helpful(acp.Agent):  # type: ignore[name-defined,misc]
-        def __init__(self, client: Any) -> None:
-            super().__init__(client)
-            self.caller = helper(acp, "mcp_caller").McpCaller(client)
-            agents.append(self)
-
-        async def initialize(self, params: Any) -> Any:
-            return acp.InitializeResponse(**hello(acp))
-
-        async def mcp_message_notification(self, params: Any) -> None:
-            notifications.append(params)
-            await self.caller.handle(params)
-
-    def watch(direction: str, line: bytes) -> None:
-        if direction == "out" and b"cancel_request" in line:
-            cancellations.append(line)
-
-    near, far = acp.memory_transports()
-    passing: Any = None
-    if proxy is not None:
-        package, kind = proxy
-        towards, back = package.memory_transports()
-        passing = asyncio.ensure_future(package.serve_proxy(kind, back, far))
-        far = towards
-    options = acp.ConnectionOptions(on_message=watch)
-    serving = asyncio.ensure_future(acp.serve_agent(Helpful, near, options=options))
-    async with (connection := acp.connect(Editor, far)) as agent:
-        await agent.initialize(acp.InitializeRequest(**greeting(acp)))
-        servers = connection.handler.servers
-        yield Pair(
-            acp,
-            agents[0].client,
-            servers,
-            agents[0].caller,
-            agent,
-            requests,
-            notifications,
-            cancellations,
-        )
-    await serving
-    if passing is not None:
-        await passing
-    assert asyncio.all_tasks() <= before
-
-
-def greeting(acp: ModuleType) -> dict[str, Any]:
-    info = {"info": acp.Implementation(name="e", version="1")} if acp.PROTOCOL_VERSION == 2 else {}
-    return {"protocol_version": acp.PROTOCOL_VERSION, **info}
-
-
-def hello(acp: ModuleType) -> dict[str, Any]:
-    if acp.PROTOCOL_VERSION == 1:
-        able = acp.AgentCapabilities(mcp_capabilities=acp.McpCapabilities(acp=True))
-        return {**greeting(acp), "agent_capabilities": able}
-    capabilities = acp.McpCapabilities(acp=acp.McpAcpCapabilities())
-    session = acp.SessionCapabilities(mcp=capabilities)
-    return {**greeting(acp), "capabilities": acp.AgentCapabilities(session=session)}
-
-
-def play(acp: ModuleType, talk: Callable[[Pair, Tools, str], Coroutine[Any, Any, None]], **limits: Any) -> Tools:
-    """Run a conversation with one server that is offered."""
-    from tests.mcp_tools import Tools
-
-    found = list[Tools]()
-
-    async def main() -> None:
-        tools = Tools()
-        found.append(tools)
-        async with pair(acp, **limits) as both:
-            entry = await both.provider.offer(tools.server())
-            await talk(both, tools, entry.server_id)
-
-    run(main())
-    assert (found[0].entered, found[0].left) == (1, 1)
-    return found[0]
-
-
 # --- By the client of `mcp` ------------------------------------------------------------------------------------------
 
 
@@ -172,7 +41,7 @@ def test_tools_resources_and_prompts(acp: ModuleType) -> None:
     async def talk(both: Pair, tools: Tools, server_id: str) -> None:
         async with both.mcp(server_id) as client:
             names = [each.name for each in (await client.list_tools()).tools]
-            assert names == ["add", "count", "wait", "stubborn", "broken"]
+            assert names == ["add", "count", "wait", "stubborn", "broken", "greet"]
             assert (await client.call_tool("add", {"a": 2, "b": 3})).content[0].text == "5"
             assert (await client.read_resource("note://one")).contents[0].text == "a note"
             assert "Ada" in (await client.get_prompt("hello", {"name": "Ada"})).messages[0].content.text
@@ -479,6 +348,66 @@ def test_a_lifespan_that_fails(acp: ModuleType) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("kinds", [("stdio",), ("stdio", "sse")])
+def test_an_agent_that_takes_no_servers_gets_none(acp: ModuleType, kinds: tuple[str, ...]) -> None:
+    """`offer` says so, and starts nothing."""
+    from tests.mcp_tools import Tools
+
+    if acp.PROTOCOL_VERSION == 2 and "sse" in kinds:
+        pytest.skip("protocol 2 has no servers with server-sent events")
+    tools = Tools()
+
+    async def main() -> None:
+        async with pair(acp, kinds=kinds) as both:
+            with pytest.raises(acp.CapabilityError, match="mcp/message"):
+                await both.provider.offer(tools.server())
+
+    run(main())
+    assert tools.entered == 0
+
+
+def test_a_failure_that_is_no_error_of_mcp(acp: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
+    """The agent learns that the server failed; the text goes to the log of the client alone."""
+    import mcp
+    from mcp.server import Server
+
+    async def fail(context: Any, params: Any) -> Any:
+        raise mcp.MCPError(-1, "odd", data=object())  # it cannot be written as JSON
+
+    async def main() -> None:
+        async with pair(acp) as both:
+            entry = await both.provider.offer(Server("odd", on_list_tools=fail))
+            with pytest.raises(acp.RequestError) as error:
+                await both.raw(entry.server_id, "tools/list", {})
+            assert (error.value.code, error.value.message, error.value.data) == (
+                -33002,
+                "the MCP server failed",
+                acp.UNSET,
+            )
+
+    run(main())
+    assert "the MCP server odd failed" in caplog.text
+
+
+def test_a_question_of_a_tool_is_asked_by_its_result(acp: ModuleType) -> None:
+    """The client of `mcp` asks its user, and calls again: another request, with the state of the first."""
+    from mcp_types import ElicitResult
+
+    async def elicit(context: Any, params: Any) -> Any:
+        return ElicitResult(action="accept", content={"name": "Ada"})
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async with both.mcp(server_id, elicitation_callback=elicit) as client:
+            answer = await client.call_tool("greet", {})
+            assert answer.content[0].text == "Hello Ada"
+        first, second = (each for each in both.requests if each.method == "tools/call")
+        assert first.request_id != second.request_id
+        assert "requestState" not in first.params
+        assert second.params["requestState"]
+
+    play(acp, talk)
+
+
 # --- What the agent gets from others ---------------------------------------------------------------------------------
 
 
@@ -515,6 +444,55 @@ def test_errors_of_the_client_and_of_the_server(acp: ModuleType) -> None:
             with pytest.raises(mcp.MCPError) as error:
                 await client.list_prompts()
             assert error.value.error.code == -7
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"result": NO_TOOLS, "error": {"code": 1, "message": "no"}}, None),
+        ({}, -33002),
+        ({"result": None}, -33002),
+        ({"error": {"code": "1", "message": "no"}}, -33002),
+        ([], -33002),
+    ],
+)
+def test_responses_of_a_client_that_are_not_as_they_should_be(acp: ModuleType, answer: Any, code: int | None) -> None:
+    """Of a result and an error, the result counts; none, or one that a client of MCP cannot take, is an error."""
+    import mcp
+
+    class Odd(acp.Client):  # type: ignore[name-defined,misc]
+        async def fallback_request(self, method: str, params: Any) -> Any:
+            return answer
+
+    class Calling(acp.Agent):  # type: ignore[name-defined,misc]
+        async def initialize(self, params: Any) -> Any:
+            return acp.InitializeResponse(**hello(acp, ("acp",)))
+
+        async def ext_method(self, method: str, params: Any) -> Any:
+            caller = helper(acp, "mcp_caller").McpCaller(self.client)
+            async with mcp.Client(caller.transport("s"), mode=VERSION) as client:
+                try:
+                    return {"tools": len((await client.list_tools()).tools)}
+                except mcp.MCPError as error:
+                    return {"code": error.code}
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        serving = asyncio.ensure_future(acp.serve_agent(Calling, near))
+        async with acp.connect(Odd, far) as agent:
+            await agent.initialize(acp.InitializeRequest(**greeting(acp)))
+            assert await agent.ext_method("_call", {}) == ({"tools": 0} if code is None else {"code": code})
+        await serving
+
+    run(main())
+
+
+def test_a_result_of_null_is_a_result(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with scripted(acp, lambda _: acp.MessageMcpResponseResult(result=None)) as caller:
+            assert await caller.request("s", "tools/list") is None
 
     run(main())
 

@@ -408,3 +408,66 @@ def test_the_number_of_open_sessions_is_bounded(acp: Any, file: Path) -> None:
             return refused
 
     assert [error["code"] for error in run(main())] == [-32600, -32600]
+
+
+def test_a_folder_that_is_relative_is_refused(acp: Any, file: Path) -> None:
+    """Those of any system are absolute: the client may have another one."""
+
+    async def main() -> list[Any]:
+        async with later(acp, file) as client:
+            folders = ["project", "", "./project", "C:project", "/project", "C:\\project"]
+            return [await client.ask("session/new", cwd=each, mcpServers=[]) for each in folders]
+
+    *refused, posix, windows = run(main())
+    assert [each.get("code") for each in refused] == [-32602] * 4
+    assert "sessionId" in posix
+    assert "sessionId" in windows
+
+
+def test_folders_are_those_of_the_last_opening(acp: Any, file: Path) -> None:
+    """A client sends all of them each time: without any, there are none."""
+
+    async def main() -> list[Any]:
+        found = []
+        async with later(acp, file) as client:
+            more = {"cwd": "/project", "mcpServers": []}
+            session = (await client.ask("session/new", additionalDirectories=["/a"], **more))["sessionId"]
+            await client.prompt(session, "hello")
+            for folders in ({}, {"additionalDirectories": ["/b", "/c"]}, {"additionalDirectories": ["/b"]}, {}):
+                found.append((await client.ask("session/list"))["sessions"][0].get("additionalDirectories"))
+                await client.ask("session/resume", sessionId=session, **more, **folders)
+                await client.prompt(session, "hello")
+            found.append((await client.ask("session/list"))["sessions"][0].get("additionalDirectories"))
+        return [each or [] for each in found]
+
+    assert run(main()) == [["/a"], [], ["/b", "/c"], ["/b"], []]
+
+
+def test_secrets_of_servers_are_not_kept(acp: Any, file: Path) -> None:
+    """A client sends the servers again when it opens the session."""
+    kind = {} if is_v1(acp) else {"type": "stdio"}
+    variable = {"name": "TOKEN", "value": "hunter2"}
+    server = {"name": "files", "command": "/bin/files", "args": [], "env": [variable], **kind}
+
+    async def main() -> None:
+        async with later(acp, file) as client:
+            session = (await client.ask("session/new", cwd="/project", mcpServers=[server]))["sessionId"]
+            await client.prompt(session, "hello")
+
+    run(main())
+    kept = b"".join(each.read_bytes() for each in file.parent.iterdir())
+    assert b"hello" in kept
+    assert b"hunter2" not in kept
+
+
+def test_a_replay_from_anywhere_else_is_refused(packages: Packages, file: Path) -> None:
+    """Of protocol 2."""
+    acp = packages(PROTOCOLS["v2"])
+
+    async def main() -> Any:
+        async with later(acp, file) as client:
+            session = await client.new()
+            where = {"type": "_cursor", "cursor": "x"}
+            return await client.ask("session/resume", sessionId=session, cwd="/project", replayFrom=where)
+
+    assert run(main())["code"] == -32602

@@ -145,6 +145,8 @@ def _outcome(built: Built, output: Output, *, dry_run: bool) -> str:
         return f"{files} would change"
     if built.old is not None:
         return f"{files} changed; next, run your tests, and commit the package"
+    if output.flavour:
+        return f"{files} written; next, import the types from the package, and commit it"
     classes = " and ".join(role.record.base for role in output.options.roles)
     return f"{files} written; next, import {classes} from the package, and commit it"
 

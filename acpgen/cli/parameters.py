@@ -20,6 +20,7 @@ from acpgen.config.keys import KEYS, Key
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError, input_error
+from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
 from acpgen.roles import RoleChoice
 from acpgen.sources.inputs import user_files
@@ -202,6 +203,7 @@ def _by_protocol(key: str, values: Sequence[str] | None) -> str | dict[int, str]
 def _output_options(
     out: Annotated[Path | None, option("out")] = None,
     role: Annotated[RoleChoice | None, option("role")] = None,
+    flavour: Annotated[Flavour | None, option("flavour")] = None,
     protocol: Protocol = None,
     release: Release = None,
     schema: Schema = None,
@@ -218,6 +220,7 @@ def _output_options(
         **_source_options(protocol, release, schema, extension).values,
         "out": out,
         "role": role.value if role else None,
+        "flavour": flavour.value if flavour else None,
         "open": open_,
         "keep-unknown": keep_unknown,
         "runtime": runtime,

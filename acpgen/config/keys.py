@@ -14,6 +14,7 @@ from keyword import iskeyword, kwlist
 from pathlib import Path
 from typing import Any
 
+from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
 from acpgen.roles import Role, RoleChoice
 from acpgen.text import cut
@@ -46,7 +47,8 @@ class BuildOptions:
 
     `sources` has the schema of each protocol; a package of several has a subpackage for each. `runtime` adds the
     modules that speak JSON-RPC, and `remote` those for HTTP, which need the former. `renames` has pairs of a former
-    name and the present one. `strict` turns warnings into errors; it does not change the output.
+    name and the present one. `strict` turns warnings into errors; it does not change the output. With a `flavour`, the
+    package has types alone, for that library.
     """
 
     sources: tuple[SchemaChoice, ...]
@@ -57,6 +59,7 @@ class BuildOptions:
     remote: bool = False
     renames: tuple[tuple[str, str], ...] = ()
     strict: bool = False
+    flavour: Flavour | None = None
 
 
 FORMER_KEYS = {"open-unions": "open"}
@@ -138,6 +141,12 @@ _KEYS = (
         help=f"What you write: {', '.join(role.record.noun for role in Role)}, or both an agent and a client.",
         default=RoleChoice.AGENT.value,
         choices=tuple(choice.value for choice in RoleChoice),
+    ),
+    Key(
+        name="flavour",
+        kind=ValueKind.CHOICE,
+        help="Write types alone, for this library: see docs/models.md. The default is a whole package.",
+        choices=tuple(flavour.value for flavour in Flavour),
     ),
     Key(
         name="protocol",

@@ -12,8 +12,9 @@ from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, SchemaChoice, V
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
+from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
-from acpgen.roles import RoleChoice, Side
+from acpgen.roles import Role, RoleChoice, Side
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 
@@ -67,24 +68,54 @@ class Output:
         )
 
     @property
+    def flavour(self) -> Flavour | None:
+        """The library for which there are types alone."""
+        return Flavour(self["flavour"]) if self["flavour"] else None
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles; types alone are for whoever reads messages of either side."""
+        return (RoleChoice.BOTH if self.flavour else RoleChoice(self["role"])).roles
+
+    @property
     def types(self) -> Options:
         """The options for the types."""
-        roles = RoleChoice(self["role"]).roles
-        return Options.for_roles(roles, open=self["open"], keep_unknown=self["keep-unknown"])
+        return Options.for_roles(self.roles, open=self["open"], keep_unknown=self["keep-unknown"])
 
     @property
     def options(self) -> BuildOptions:
         """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for `needs` of a key."""
+        if self.flavour:
+            return self._models(self.flavour)
         _check_needs(self.settings)
         return BuildOptions(
             sources=self.sources,
-            roles=RoleChoice(self["role"]).roles,
+            roles=self.roles,
             out=self["out"],
             types=self.types,
             runtime=self["runtime"],
             remote=self["remote"],
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
+        )
+
+    def _models(self, flavour: Flavour) -> BuildOptions:
+        """The options for types alone, which have no runtime."""
+        if len(sources := self.sources) > 1:
+            message = f"--flavour {flavour.value} ({self.settings['flavour'].origin}) is for one protocol"
+            hint = (
+                f"choose it with --protocol {sources[0].protocol}; in a file, give each protocol an output of its own"
+            )
+            raise input_error("usage", message, hint=hint)
+        return BuildOptions(
+            sources=sources,
+            roles=self.roles,
+            out=self["out"],
+            types=self.types,
+            runtime=False,
+            strict=self["strict"],
+            renames=tuple(sorted(self["renames"].items())),
+            flavour=flavour,
         )
 
 

@@ -1,8 +1,8 @@
 """Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
 
-acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder with the name of
-a role those of this role, and `extensions` those that only extensions have the names for. acpgen reads their imports,
-and copies a helper if the package has all the names.
+acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder with the names of roles
+(`agent`, `agent-proxy`) those of these roles, and `extensions` those that only extensions have the names for. acpgen
+reads their imports, and copies a helper if the package has all the names.
 """
 
 from __future__ import annotations
@@ -139,10 +139,10 @@ def _import(module: str, names: list[str]) -> str:
 def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
     """The helpers for a protocol and `roles`, by module."""
     folder = data_folder() / "schema" / FOLDER
-    parts = ("", f"{_EXTRA}/", *(f"{role.value}/" for role in roles))
-    paths = [
-        path for version in ("", f"v{protocol}/") for part in parts for path in folder.glob(f"{version}{part}*.py")
-    ]
+    wanted = {_EXTRA, *(role.value for role in roles)}
+    homes = [home for home in (folder, folder / f"v{protocol}") if home.is_dir()]
+    homes += [each for home in homes for each in home.iterdir() if wanted & {*each.name.split("-")} and each.is_dir()]
+    paths = [path for home in homes for path in home.glob("*.py")]
     return {path.stem: _parse(path) for path in sorted(paths, key=lambda path: path.stem)}
 
 

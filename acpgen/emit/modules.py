@@ -12,6 +12,7 @@ from acpgen.emit.codec_modules import codec_views
 from acpgen.emit.conversions import TYPES
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.methods import TableView
+from acpgen.emit.property_table import PropertyTable
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, make_environment
@@ -61,6 +62,8 @@ def version_modules(
         "types.py": _types(environment, model),
         **_codec(environment, model, roles, up=up),
         "methods.py": _methods(environment, model, roles, versions),
+        "on_demand/__init__.py": copied("on_demand/__init__"),
+        "on_demand/properties.py": _properties(environment, model),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -84,6 +87,13 @@ def known_exports(model: Model) -> dict[str, list[str]]:
     """
     enums = [each for each in model.definitions if isinstance(each, Enum)]
     return {".known": [each.name for each in enums]} if any(each.opened for each in enums) else {}
+
+
+def _properties(environment: Environment, model: Model) -> str:
+    text = "What `types` does not say of properties: JSON Schemas for other libraries need it, and nothing else does."
+    return environment.get_template("properties.py.jinja").render(
+        module_doc=docstring(text, 0), table=PropertyTable(model)
+    )
 
 
 def _known(environment: Environment, model: Model) -> str:
@@ -139,7 +149,6 @@ def _codec(environment: Environment, model: Model, roles: tuple[Role, ...], *, u
     if not far.is_empty:
         sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": defined(body)}
         body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))
-        files["on_demand/__init__.py"] = copied("on_demand/__init__")
         files["on_demand/codec.py"] = _codec_module(environment, _REST_DOC, body, package="..", sources=sources)
     return files
 

@@ -49,12 +49,13 @@ def make_environment(up: Literal[".", ".."] = ".") -> Environment:
 
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
-    "_base": ("UNSET", "Gate", "Method", "UnsetType", "WireForm"),
+    "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
     "_decode": ("DecodeError", "Drop"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "on_demand/__init__": (),
     "on_demand/mistakes": (),
     "on_demand/pydantic_schema": (),
+    "on_demand/schema_details": (),
 }
 """The modules of every package, each with its public names."""
 

@@ -12,10 +12,11 @@ from functools import cached_property
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
+from acpgen.emit.generator import first_line
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
-from acpgen.emit.types import AliasView, ClassView, alias_target, first_line
+from acpgen.emit.types import AliasView, ClassView, alias_target
 from acpgen.ir.model import Definition, Method, Model, Struct
 from acpgen.roles import Role, Side
 

@@ -4,22 +4,19 @@ The input is a plain JSON Schema written from the IR, in which nothing is left t
 definition. All names are final. A property that may be absent is not required: the generator writes
 `UnsetType` for it. A property with another default is marked as required, and `ClassView` adds the default.
 
-Only the public `generate()` is used, with every option given. Its output is cut into definitions and put in the order
-of the model, never edited. Tests compare the result with the IR.
+`emit/models` renders the same schema for other libraries. Tests compare the result with the IR.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from acpgen.diagnostics import internal_error
 from acpgen.emit.classes import Classes
+from acpgen.emit.generator import Library, PlainSchema, render_definitions
 from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -44,23 +41,27 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import members
-from acpgen.schema.data import data_folder
-
-PlainSchema = dict[str, Any]
 
 
-def plain_schema(model: Model) -> PlainSchema:
-    """The schema of all definitions of `model`, in their order, after that of the base that most classes share."""
+def plain_schema(model: Model, *, all_required: bool = False) -> PlainSchema:
+    """The schema of all definitions of `model`, in their order, after that of the base that most classes share.
+
+    With `all_required`, the type hints are those of values that are present.
+    """
     classes = Classes(model)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {each.name: _definition(each, classes) for each in _definitions(model, classes)},
-    }
+    definitions = {each.name: _definition(each, classes) for each in all_definitions(model, classes)}
+    if all_required:
+        definitions = {name: _with_all_required(each) for name, each in definitions.items()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def _definitions(model: Model, classes: Classes) -> list[Definition]:
+def all_definitions(model: Model, classes: Classes) -> list[Definition]:
     """The definitions, after the shared base if there is one."""
     return [*([classes.shared] if classes.shared else []), *model.definitions]
+
+
+def _with_all_required(definition: PlainSchema) -> PlainSchema:
+    return {**definition, "required": sorted(definition["properties"])} if "properties" in definition else definition
 
 
 def _definition(definition: Definition, classes: Classes) -> PlainSchema:
@@ -134,12 +135,11 @@ class ClassView:
         self.options = Code("" if struct.name in model.by_name else ", fields_last=True")
         """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
         self._fields = {field.name: field for field in struct.fields}
-        self._shadowed = self._fields.keys() & names.BUILTIN_TYPES
 
     @property
     def doc(self) -> Code:
         """The docstring of the class: its description, and its origin if that is not the base schema."""
-        return docstring(_with_origin(self._struct, self._model), 4)
+        return docstring(definition_text(self._struct, self._model), 4)
 
     def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
         """The attributes in schema order; the generator puts required ones first."""
@@ -152,14 +152,17 @@ class ClassView:
         text = field_text(field, self._struct) if field else _EXTRA_DOC
         doc = docstring(text, 4) if text else Code("")
         annotation = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
-        return Attribute(identifier(name), self._qualified(annotation), _default(field), doc)
+        return Attribute(identifier(name), qualified(annotation, self._fields), _default(field), doc)
 
-    def _qualified(self, annotation: str) -> Code:
-        """Put `builtins.` before the names in `annotation` that a field of this class hides."""
-        return Code(_STRING_OR_NAME.sub(self._qualified_name, annotation) if self._shadowed else annotation)
 
-    def _qualified_name(self, found: re.Match[str]) -> str:
-        return f"builtins.{found[0]}" if found[0] in self._shadowed else found[0]
+def qualified(annotation: str, attributes: Collection[str]) -> Code:
+    """Put `builtins.` before the names in `annotation` that one of the `attributes` of the class hides."""
+    shadowed = names.BUILTIN_TYPES.intersection(attributes)
+
+    def qualify(found: re.Match[str]) -> str:
+        return f"builtins.{found[0]}" if found[0] in shadowed else found[0]
+
+    return Code(_STRING_OR_NAME.sub(qualify, annotation) if shadowed else annotation)
 
 
 def _default(field: Field | None) -> Code:
@@ -201,7 +204,7 @@ class AliasView:
     @property
     def doc(self) -> Code:
         """The docstring that follows the alias."""
-        return docstring(_with_origin(self._definition, self._model), 0)
+        return docstring(definition_text(self._definition, self._model), 0)
 
     def statement(self, rendered: str) -> Code:
         """The statement that defines the alias."""
@@ -250,7 +253,8 @@ def field_text(field: Field, owner: Struct) -> str:
     return _joined(text, f"From {field.origin}.") if field.origin != owner.origin else text
 
 
-def _with_origin(definition: Definition, model: Model) -> str:
+def definition_text(definition: Definition, model: Model) -> str:
+    """The docstring of a definition: description, values of an enum, and origin if that is not the base schema."""
     text = definition.doc
     if isinstance(definition, Enum):
         lines = [f"- {member.value}: {member.doc}" for member in definition.members if member.doc]
@@ -265,77 +269,10 @@ def _joined(*paragraphs: str) -> str:
 def render_types(model: Model) -> Code:
     """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    definitions = _definitions(model, Classes(model))
+    definitions = all_definitions(model, Classes(model))
     for definition in definitions:
         views[definition.name]["view"] = (
             ClassView(definition, model) if isinstance(definition, Struct) else AliasView(definition, model)
         )
-    source = _generate(plain_schema(model), views)
-    statements = _statements(source)
-    if odd := statements.keys() ^ {definition.name for definition in definitions}:
-        raise internal_error(f"rendered types differ from the model in {', '.join(sorted(odd)[:5])}")
+    statements = render_definitions(plain_schema(model), views, Library.DATACLASSES)
     return Code("\n\n\n".join(statements[definition.name] for definition in definitions))
-
-
-def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]]) -> str:
-    # imported late: the import takes longer than an unchanged build
-    from datamodel_code_generator import generate
-    from datamodel_code_generator.enums import DataModelType, InputFileType
-    from datamodel_code_generator.format import PythonVersion
-    from datamodel_code_generator.parser import LiteralType
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        source = generate(
-            schema,
-            input_file_type=InputFileType.JsonSchema,
-            output=None,
-            output_model_type=DataModelType.MsgspecStruct,
-            custom_template_dir=data_folder() / "templates",
-            extra_template_data=views,
-            formatters=[],
-            target_python_version=PythonVersion.PY_310,
-            allow_remote_refs=False,
-            class_name="PlainSchemaRoot",
-            collapse_root_models=False,
-            enum_field_as_literal=LiteralType.All,
-            field_include_all_keys=False,
-            keep_model_order=False,
-            reuse_model=False,
-            skip_root_model=True,
-            snake_case_field=False,
-            strict_nullable=True,
-            use_schema_description=False,
-            use_standard_collections=True,
-            use_title_as_name=False,
-            use_type_alias=True,
-            use_union_operator=True,
-            custom_file_header="",
-        )
-    if not isinstance(source, str):
-        raise internal_error("datamodel-code-generator returned no single module")
-    return source
-
-
-def _statements(source: str) -> dict[str, str]:
-    """The texts of the classes and aliases in `source` by name, each up to the next one."""
-    tree, lines = ast.parse(source), source.splitlines()
-    named = [(name, node) for node in tree.body if (name := _name(node)) is not None]
-    starts = [first_line(node) - 1 for _, node in named]
-    ends = [*starts[1:], len(lines)]
-    texts = ("\n".join(lines[start:end]).rstrip() for start, end in zip(starts, ends, strict=True))
-    return {name: text for (name, _), text in zip(named, texts, strict=True)}
-
-
-def first_line(node: ast.stmt) -> int:
-    """The first line of a statement, including decorators."""
-    decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _name(node: ast.stmt) -> str | None:
-    match node:
-        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
-            return name
-        case _:
-            return None

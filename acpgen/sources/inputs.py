@@ -186,6 +186,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
     renames = {"renames": dict(options.renames)} if options.renames else {}
     heads = [_head(each, remote=options.remote) for each in inputs]
     remote = {"remote": True} if options.remote else {}  # absent, as in the manifests of older versions
+    flavour = {"flavour": options.flavour.value} if options.flavour else {}
     return {
         "acpgen": acpgen.__version__,
         "acpgen_sha256": _own_digest(),
@@ -197,6 +198,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
             "runtime": options.runtime,
             **remote,
             **renames,
+            **flavour,
         },
     }
 

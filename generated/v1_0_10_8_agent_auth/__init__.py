@@ -6,7 +6,7 @@ From ACP v1, 0.10.8, with auth-methods, 2026-01-14; auth-state, 2026-03-07; logo
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -93,7 +93,7 @@ __all__ = [
     "SessionUpdateAgentThoughtChunk", "SessionUpdateAvailableCommandsUpdate", "SessionUpdateConfigOptionUpdate",
     "SessionUpdateCurrentModeUpdate", "SessionUpdatePlan", "SessionUpdateToolCall", "SessionUpdateToolCallUpdate",
     "SessionUpdateUserMessageChunk", "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse",
-    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StreamTransport",
+    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StreamTransport", "Struct",
     "TerminalExitStatus", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents", "ToolCallContent",
     "ToolCallContentContent", "ToolCallContentDiff", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation",
     "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",

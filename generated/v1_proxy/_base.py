@@ -124,7 +124,38 @@ class _Deferred:
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
-_MADE_LATER: Final = {name: _Deferred(name) for name in ("__init__", "__dataclass_fields__")}
+class _FieldsOfInstances:
+    """`__dataclass_fields__` of instances, for the functions of `dataclasses`, which are Python, and for no other code.
+
+    JSON libraries in C look there, and would write an instance by the names of its attributes. Where they find nothing,
+    they ask the hook that their user has given. A `__getattr__` would do the same, and make all attributes slow to read
+    before Python 3.12. Where a class has this in its own namespace, all code gets an answer: orjson looks for it there,
+    and crashes without one.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: StructType) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore
+        if instance is None or caller == "dataclasses" or "__dataclass_fields__" in vars(owner):
+            return owner.__dataclass_fields__
+        raise AttributeError(f"use dataclasses.fields() for the fields of a {owner.__name__}")
+
+
+class _SerializerOfInstances:
+    """Asked for by pydantic where a value may be anything: it is then written as on the wire, too."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None or "pydantic_core" not in sys.modules:
+            raise AttributeError(f"{owner.__name__} is no class of pydantic")
+        from .on_demand.pydantic_schema import serializer_of_instances
+
+        return serializer_of_instances(owner)
+
+
+_MADE_LATER: Final = {name: _Deferred(name) for name in ("__init__", "_dataclass_fields")}
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(made,))
@@ -153,7 +184,19 @@ class StructType(type):
                 "_own": own,
                 "_slotted": inherited.union(slots),
             }
+            if any(not isinstance(base, mcs) and hasattr(base, "__dataclass_fields__") for base in bases[:-1]):
+                namespace["__dataclass_fields__"] = _FieldsOfInstances()  # before those of that base
         return super().__new__(mcs, name, bases, namespace, **options)
+
+    @property
+    def __dataclass_fields__(cls) -> dict[str, Field[Any]]:
+        """The fields: not in the namespace of the class, where libraries in C would find them."""
+        found: dict[str, Field[Any]] = cls._dataclass_fields  # pyright: ignore
+        return found
+
+    @__dataclass_fields__.setter
+    def __dataclass_fields__(cls, fields: dict[str, Field[Any]]) -> None:
+        cls._dataclass_fields = fields  # by the decorator `dataclass` on a subclass
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -195,9 +238,10 @@ def _complete(kind: type) -> None:
         each for each in kind.__mro__ if "__dataclass_fields__" in vars(each) and type(each) is not StructType
     )
     twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, mixins, twin))
+    completed = {**vars(twin_class), "_dataclass_fields": vars(twin_class)["__dataclass_fields__"]}
     for name, found in vars(kind).copy().items():
         if isinstance(found, _Deferred):
-            setattr(kind, name, vars(twin_class)[name])
+            setattr(kind, name, completed[name])
 
 
 class Struct(metaclass=StructType):
@@ -205,6 +249,9 @@ class Struct(metaclass=StructType):
 
     __match_args__ = ()
     __dataclass_params__ = _Deferred("__dataclass_params__")
+    if not TYPE_CHECKING:  # which know the fields from `dataclass_transform`
+        __dataclass_fields__ = _FieldsOfInstances()
+        __pydantic_serializer__ = _SerializerOfInstances()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:

@@ -10,7 +10,7 @@ From ACP v2, 2026-11-02.
 from typing import TYPE_CHECKING
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -38,7 +38,7 @@ __all__ = [
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "ParseError", "Peer",
     "RequestCancelledError", "RequestError", "ResourceNotFoundError",
-    "StreamTransport",
+    "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
     "Wire", "WireForm",

@@ -6,7 +6,7 @@ From ACP v2, 2026-11-02, with auth-state, 2026-11-02.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
@@ -154,7 +154,7 @@ __all__ = [
     "SessionUpdateTerminalUpdate", "SessionUpdateToolCallContentChunk", "SessionUpdateToolCallUpdate",
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessage", "SessionUpdateUserMessageChunk",
     "SetSessionConfigOptionRequest", "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestId",
-    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StreamTransport", "StringFormat",
+    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StreamTransport", "StringFormat", "Struct",
     "TerminalAuthCapabilities", "TerminalCancelCapabilities", "TerminalCapabilities", "TerminalExitStatus",
     "TerminalId", "TerminalOutput", "TerminalSize", "TextResourceContents", "TitledMultiSelectItems",
     "ToolCallCancelCapabilities", "ToolCallCapabilities", "ToolCallContent", "ToolCallContentContent",

@@ -122,6 +122,7 @@ class _Listener:
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             application,
+            interface="asgi3",  # uvicorn takes a bound method for an application of ASGI 2
             ws="none",
             lifespan="off",
             log_config=None,

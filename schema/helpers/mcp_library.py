@@ -1,8 +1,22 @@
-"""The names of the package `mcp` that the helpers for MCP use: version 2 of it. No other helper imports it."""
+"""The names of the package `mcp` that the helpers for MCP use: 2.2 or later of it. No other helper imports it."""
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+
+def _found() -> str:
+    """The version that is installed, for the error about one that will not do."""
+    try:
+        return f"{version('mcp')} is installed"
+    except PackageNotFoundError:
+        return "it is not installed"
+
+
+_NEEDED = f"the helpers for MCP need the package mcp, 2.2 or later and below 3: {_found()}"
+if _found().startswith(("0.", "1.", "2.0.", "2.1.")):
+    raise ImportError(_NEEDED)
 
 try:
     import anyio as anyio
@@ -29,7 +43,7 @@ try:
     from mcp_types import JSONRPCResponse as JSONRPCResponse
     from mcp_types import RequestId as RequestId
 except ImportError as error:
-    raise ImportError(f"the helpers for MCP need the package mcp, version 2: {error}") from error
+    raise ImportError(_NEEDED) from error
 
 
 def low_level(server: Any) -> Server[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -29,7 +30,6 @@ from ..types import (
 )
 from .held_context import HeldContext
 from .mcp_endpoint import McpEndpoint
-from .mcp_support import McpKind, mcp_kinds
 from .mcp_library import (
     CallOptions,
     Connection,
@@ -44,11 +44,14 @@ from .mcp_library import (
     progress_token_from_params,
     serve_one,
 )
+from .mcp_support import McpKind, mcp_kinds
 
 __all__ = ["McpProvider"]
 
+_logger: Final = logging.getLogger("acp")
 _TOO_MANY: Final = -33000
 _UNKNOWN_SERVER: Final = -33001
+_FAILED: Final = -33002
 _MAX_ID: Final = 256
 """The longest `request_id`, in characters: the ids of active requests are kept."""
 
@@ -131,6 +134,9 @@ class McpProvider:
             del offer.active[params.request_id]
         if task.cancelled():
             raise RequestCancelledError("the MCP server was withdrawn")
+        if error := task.exception():  # it may have texts of the server, so the agent does not get it
+            _logger.error("the MCP server %s failed", offer.server.name, exc_info=error)
+            raise RequestError("the MCP server failed", code=_FAILED)
         return task.result()
 
     async def _respond(self, offer: _Offer, request: MessageMcpRequest) -> MessageMcpResponse:

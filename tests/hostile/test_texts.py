@@ -96,7 +96,7 @@ _PREFIXES = {"definition": "D", "added definition": "F", "member": "m", "added t
 
 
 @st.composite
-def _embedded(draw: st.DrawFn) -> dict[str, str]:
+def embedded(draw: st.DrawFn) -> dict[str, str]:
     """A text for every position; those that become names begin with a letter that one can be made of."""
     at = dict(subject.HARMLESS)
     for position in subject.TEXTS:
@@ -115,7 +115,7 @@ def test_texts_in_all_positions_at_once() -> None:
     verdicts: list[bool] = []
 
     @HOSTILE
-    @given(_embedded())
+    @given(embedded())
     def check(at: dict[str, str]) -> None:
         with _folder() as folder:
             verdicts.append(_check(at, folder))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 TYPESCRIPT = "@agentclientprotocol/sdk@2.4.0"
+TOOLS = "@modelcontextprotocol/server@2.4.0"  # what its MCP servers are written with
 CONDUCTOR = "@thinkwell/conductor@0.5.7"
 SOCKETS = "ws@8.23.0"  # for the WebSockets of the TypeScript SDK
 PYTHON = "agent-client-protocol==0.12.1"
@@ -71,7 +72,7 @@ def install(folder: Path, what: str, *commands: tuple[str | Path, ...]) -> None:
 
 def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
     """The command that runs a script with the TypeScript SDK, and the folder in which the SDK is."""
-    return _from_npm(home / "typescript", TYPESCRIPT, SOCKETS)
+    return _from_npm(home / "typescript", TYPESCRIPT, SOCKETS, TOOLS)
 
 
 def conductor(home: Path) -> tuple[tuple[str, ...], Path]:

@@ -2,8 +2,7 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """Schemas for pydantic, which asks for them: values are validated by `decode`, and written by `encode`.
 
-Nothing else imports this module, or pydantic. The JSON Schema has names, types, required properties and tags; what only
-the protocol's schema has, descriptions and limits, is not in it.
+Nothing else imports this module, or pydantic. What it says of properties beyond their types is in `schema_details`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,14 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any, Final, cast
 
 from .._base import Struct, UnsetType
 from .._decode import DecodeError
+from .schema_details import Details, details_of, known_class
 
 # Not imported by a statement, which type checkers would not find where pydantic is not installed.
 core: Final[Any] = import_module("pydantic_core")
@@ -26,7 +28,7 @@ _open: Final = ContextVar[tuple[type, ...]]("_open", default=())
 
 def schema_of_class(kind: type[Struct], handler: Any) -> Any:
     """The schema of a class of `types`, or of a subclass, which accepts the values of its base."""
-    known = next(each for each in kind.__mro__ if "_own" in vars(each))
+    known = known_class(kind)
     codec = _codec_of(known)
     return core_schema.with_info_wrap_validator_function(
         _reader(known, kind, codec.decode),
@@ -53,6 +55,15 @@ def schema_of_union(source: Any, handler: Any) -> Any:
         _reader(source, members, codec.decode),
         handler(source),
         serialization=core_schema.plain_serializer_function_ser_schema(codec.encode),
+    )
+
+
+@cache
+def serializer_of_instances(kind: type) -> Any:
+    """The serializer for instances of `kind` where no schema is known for them, as in a field of the type `Any`."""
+    encode = _codec_of(known_class(kind)).encode
+    return core.SchemaSerializer(
+        core_schema.any_schema(serialization=core_schema.plain_serializer_function_ser_schema(encode))
     )
 
 
@@ -96,19 +107,36 @@ def _shape(kind: type[Struct], handler: Any) -> Any:
         return core_schema.any_schema()
     token = _open.set((*_open.get(), kind))
     try:
-        from dataclasses import MISSING, fields
-
-        hints, found = typing.get_type_hints(kind), dict[str, Any]()
-        for field in fields(cast("Any", kind)):
-            if field.name == "extra":
-                continue
-            hint = hints[field.name]
-            is_required = (field.default is MISSING and field.default_factory is MISSING) or _is_tag(hint)
-            shape = handler.generate_schema(_without_unset(hint))
-            found[_wire_name(field.name)] = core_schema.typed_dict_field(shape, required=is_required)
-        return core_schema.typed_dict_schema(found, cls_name=kind.__name__)
+        found = dict(_properties(kind, handler))
+        about = {"title": kind.__name__, "description": cleandoc(kind.__doc__ or "")}
+        return core_schema.typed_dict_schema(
+            found, cls_name=kind.__name__, metadata={"pydantic_js_updates": {k: v for k, v in about.items() if v}}
+        )
     finally:
         _open.reset(token)
+
+
+def _properties(kind: type[Struct], handler: Any) -> Iterator[tuple[str, Any]]:
+    """The name and the schema of each property."""
+    from dataclasses import MISSING, fields
+
+    hints, details = typing.get_type_hints(kind), details_of(kind)
+    for field in fields(cast("Any", kind)):
+        if field.name == "extra":
+            continue
+        hint = hints[field.name]
+        is_required = (field.default is MISSING and field.default_factory is MISSING) or _is_tag(hint)
+        shape = handler.generate_schema(_without_unset(hint))
+        updates = _updates(field.name, details, is_named=not {"ref", "schema_ref"}.isdisjoint(shape))
+        yield details.names[field.name], core_schema.typed_dict_field(
+            shape, required=is_required, metadata={"pydantic_js_updates": updates}
+        )
+
+
+def _updates(name: str, details: Details, *, is_named: bool) -> dict[str, Any]:
+    """What is beside the schema of a property; one whose schema has a name needs no title."""
+    texts = {"description": details.texts[name], "title": "" if is_named else name.replace("_", " ").title().strip()}
+    return {**details.limits[name], **{key: text for key, text in texts.items() if text}}
 
 
 def _is_tag(hint: Any) -> bool:
@@ -122,8 +150,3 @@ def _without_unset(hint: Any) -> Any:
     for each in rest:
         first = first | each
     return first
-
-
-def _wire_name(attribute: str) -> str:
-    first, *rest = attribute.rstrip("_").split("_")
-    return "_meta" if attribute == "meta" else first + "".join(map(str.capitalize, rest))

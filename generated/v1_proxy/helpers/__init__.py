@@ -13,11 +13,17 @@ if TYPE_CHECKING:
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
+    from .scripted_agent import ScriptedAgent
+    from .scripted_client import ScriptedClient
+    from .scripted_prompts import ScriptedAnswer, choose
+    from .scripted_turns import ScriptedTurn
 
 __all__ = [
     "McpKind",
     "PermissionAnswer",
+    "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn",
     "audio",
+    "choose",
     "image",
     "link",
     "mcp_capabilities", "mcp_kinds",
@@ -27,11 +33,13 @@ __all__ = [
     "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "McpKind": "mcp_support", "PermissionAnswer": "permissions", "audio": "content", "image": "content",
-    "link": "content", "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
-    "terminal": "content", "text": "content", "tool_content": "content",
+    "McpKind": "mcp_support", "PermissionAnswer": "permissions", "ScriptedAgent": "scripted_agent",
+    "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
+    "audio": "content", "choose": "scripted_prompts", "image": "content", "link": "content",
+    "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 # fmt: on
 

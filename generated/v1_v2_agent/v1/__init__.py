@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType, WireForm
+from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -132,7 +132,7 @@ __all__ = [
     "SessionUpdateToolCall", "SessionUpdateToolCallUpdate", "SessionUpdateUsageUpdate", "SessionUpdateUserMessageChunk",
     "SetSessionConfigOptionRequest", "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestValueId",
     "SetSessionConfigOptionResponse", "SetSessionModeRequest", "SetSessionModeResponse", "StopReason",
-    "StreamTransport", "StringFormat",
+    "StreamTransport", "StringFormat", "Struct",
     "TerminalExitStatus", "TerminalId", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents",
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",

@@ -6,7 +6,7 @@ From ACP v2, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType, WireForm
+from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -150,7 +150,7 @@ __all__ = [
     "SessionUpdateTerminalUpdate", "SessionUpdateToolCallContentChunk", "SessionUpdateToolCallUpdate",
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessage", "SessionUpdateUserMessageChunk",
     "SetSessionConfigOptionRequest", "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestId",
-    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StreamTransport", "StringFormat",
+    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StreamTransport", "StringFormat", "Struct",
     "TerminalAuthCapabilities", "TerminalCancelCapabilities", "TerminalCapabilities", "TerminalExitStatus",
     "TerminalId", "TerminalOutput", "TerminalSize", "TextResourceContents", "TitledMultiSelectItems",
     "ToolCallCancelCapabilities", "ToolCallCapabilities", "ToolCallContent", "ToolCallContentContent",

@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType, WireForm
+from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -139,7 +139,7 @@ __all__ = [
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessageChunk", "SetSessionConfigOptionRequest",
     "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestOther",
     "SetSessionConfigOptionRequestValueId", "SetSessionConfigOptionResponse", "SetSessionModeRequest",
-    "SetSessionModeResponse", "StopReason", "StreamTransport", "StringFormat",
+    "SetSessionModeResponse", "StopReason", "StreamTransport", "StringFormat", "Struct",
     "TerminalExitStatus", "TerminalId", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents",
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",

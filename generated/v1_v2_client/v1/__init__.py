@@ -6,7 +6,7 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from .._base import Gate, Method, UNSET, UnsetType, WireForm
+from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -134,7 +134,7 @@ __all__ = [
     "SessionUpdatePlan", "SessionUpdateSessionInfoUpdate", "SessionUpdateToolCall", "SessionUpdateToolCallUpdate",
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessageChunk", "SetSessionConfigOptionRequest",
     "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestValueId", "SetSessionConfigOptionResponse",
-    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StreamTransport", "StringFormat",
+    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StreamTransport", "StringFormat", "Struct",
     "TerminalExitStatus", "TerminalId", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents",
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",

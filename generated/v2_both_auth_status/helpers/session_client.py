@@ -34,8 +34,6 @@ from .session_state import SessionChange, SessionState
 __all__ = ["Session", "SessionClient", "TurnChange"]
 
 _NOT_FOUND = -32002
-_MAX_MESSAGES = 64
-"""The most messages of the user that are kept for a prompt whose id is not known yet."""
 
 TurnChange: TypeAlias = SessionChange | PermissionAsked
 """What iterating a `Turn` gives."""
@@ -47,21 +45,21 @@ class _Watch:
     def __init__(self) -> None:
         self._message_id: str | None = None
         self._ends: dict[str, SessionUpdateStateUpdateIdle | None] = {}
-        """The messages that were inserted, and how the work after each has ended."""
+        """The messages that were inserted, and how the work after each has ended. The state has these messages, too."""
+        self._working = list[str]()  # those without an end
         self.end: asyncio.Future[SessionUpdateStateUpdateIdle] = asyncio.get_running_loop().create_future()
 
     def inserted(self, message_id: str) -> None:
         """A message of the user is in the conversation."""
-        if self._message_id in (None, message_id):
-            self._ends.setdefault(message_id, None)
-            while len(self._ends) > _MAX_MESSAGES:
-                del self._ends[next(iter(self._ends))]
+        if self._message_id in (None, message_id) and message_id not in self._ends:
+            self._ends[message_id] = None
+            self._working.append(message_id)
 
     def idle(self, update: SessionUpdateStateUpdateIdle) -> None:
         """The agent is idle, and has said why."""
-        for message_id, end in self._ends.items():
-            if end is None:
-                self._ends[message_id] = update
+        for message_id in self._working:
+            self._ends[message_id] = update
+        self._working.clear()
         self._look()
 
     def confirmed(self, message_id: str) -> None:
@@ -169,7 +167,7 @@ class SessionClient(SessionOpener[Session, TurnChange]):
             session = await spawned.handler.open(cwd)
             print(await session.ask("Hello!"))
 
-    A turn that is cancelled has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
+    A turn that is left has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
     Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient)`.
     """
 
@@ -184,15 +182,19 @@ class SessionClient(SessionOpener[Session, TurnChange]):
         protocol.
         """
         hello = InitializeRequest(protocol_version=PROTOCOL_VERSION, info=Implementation(name=name, version=version))
-        self.agreed = await self.agent.initialize(advertise(self, hello))
-        if self.agreed.protocol_version != PROTOCOL_VERSION:
-            raise RuntimeError(f"the agent speaks version {self.agreed.protocol_version} of the protocol")
-        return self.agreed
+        agreed = await self.agent.initialize(advertise(self, hello))
+        if agreed.protocol_version != PROTOCOL_VERSION:
+            raise RuntimeError(f"the agent speaks version {agreed.protocol_version} of the protocol")
+        return agreed
 
     async def load(
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Session:
-        """Open a session again; the agent reports the conversation so far, which `state` has at the end."""
+        """Open a session again; the agent reports the conversation so far, which `state` has at the end.
+
+        Raises `RuntimeError` while a turn of the session goes on here: its updates would be taken for the conversation.
+        """
+        self._check_idle(session_id)
         request = ResumeSessionRequest(
             session_id=session_id,
             cwd=cwd,

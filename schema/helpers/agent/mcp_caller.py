@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 from .._base import UNSET
+from .._decode import DecodeError
 from ..dispatch import ConnectionClosed
 from ..errors import RequestError
 from ..types import MessageMcpNotification, MessageMcpRequest, MessageMcpResponseResult
@@ -34,6 +35,7 @@ __all__ = ["MCP_VERSION", "McpCaller"]
 
 MCP_VERSION: Final = "2026-07-28"
 """The version of MCP that goes through the connection, for the `mode` of `mcp.Client`."""
+_FAILED: Final = -33002
 _WAIT_SECONDS: Final = 5.0
 """The longest time that the messages of the connection wait for a reader of notifications."""
 _Key: TypeAlias = tuple[str, str]
@@ -139,6 +141,8 @@ class _Call:
             raise _error(error.code, error.message, error.data) from None
         except ConnectionClosed as error:
             raise MCPError(-32000, str(error)) from None
+        except DecodeError as error:
+            raise MCPError(_FAILED, f"the response of the client is invalid: {error}") from None
         except asyncio.CancelledError:
             if not self._failure:
                 raise
@@ -187,6 +191,8 @@ class _Link:
             result = await self._caller.request(
                 self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._give
             )
+            if not isinstance(result, dict):
+                raise MCPError(_FAILED, "the result is no object, which a client of MCP cannot take")
         except MCPError as error:
             await self._give(JSONRPCError(jsonrpc="2.0", id=sent.id, error=_data(error)))
         else:

@@ -30,4 +30,4 @@ async def fork_session(
         mcp_servers=[*mcp_servers],
         additional_directories=[*directories] if directories else UNSET,
     )
-    return await client.begin(client.agent.session_fork(request), request.cwd)
+    return await client.open_with(client.agent.session_fork(request), request.cwd)

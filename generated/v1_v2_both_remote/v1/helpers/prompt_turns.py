@@ -8,13 +8,18 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from ...errors import RequestError
 from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
 
 __all__ = ["SlowReaderError", "Turn", "TurnResult"]
 
 Ch = TypeVar("Ch")
+
+_CANCELLED = -32800
+"""The code of a request that was cancelled."""
 
 
 class SlowReaderError(Exception):
@@ -84,7 +89,10 @@ class Turn(Generic[Ch]):
         return self._result
 
     async def cancel(self) -> None:
-        """Ask the agent to cancel the turn, once; it goes on until the agent has ended it."""
+        """Ask the agent to cancel the turn, once; it goes on until the agent has ended it.
+
+        Nothing limits how long that takes: leave the loop to give up after `cancel_seconds`.
+        """
         if not self.has_ended and not self.is_cancelled:
             self.is_cancelled = True
             await self._cancel(self)
@@ -130,7 +138,7 @@ class Turn(Generic[Ch]):
         if not self._is_read or self._failure is not None:
             return
         if not (self._pending and self._merge(change)):
-            self._pending.append(_Messages(change) if isinstance(change, MessageChange) else change)
+            self._pending.append(_Joined(change) if type(change).__name__ in _PARTS else change)
         self._wake.set()
         if len(self._pending) > self._max_pending:
             self._overflow()
@@ -138,7 +146,7 @@ class Turn(Generic[Ch]):
     def _merge(self, change: Any) -> bool:
         """Make a change a part of the one that waits last, if it can be."""
         last = self._pending[-1]
-        if isinstance(last, _Messages):
+        if isinstance(last, _Joined):
             return last.take(change)
         merged = _merged(last, change)
         if merged is not None:
@@ -183,19 +191,25 @@ class Turn(Generic[Ch]):
                 TimeoutError(f"the agent did not end the turn in {self._cancel_seconds:g} s after its cancellation")
             )
         except Exception as error:  # noqa: BLE001  raised to the reader
-            self._fail(error)
+            if self.is_cancelled and isinstance(error, RequestError) and error.code == _CANCELLED:
+                self._end("cancelled")  # protocol 2 ends a prompt so that was not begun, and some agents any
+            else:
+                self._fail(error)
         else:
-            if self._failure is None:
-                text = "".join(part for parts in self._texts.values() for part in parts)
-                self._result = TurnResult(stop_reason=stop_reason, text=text, message_id=message_id)
+            self._end(stop_reason, message_id)
         self._wake.set()
+
+    def _end(self, stop_reason: str, message_id: str = "") -> None:
+        if self._failure is None:
+            text = "".join(part for parts in self._texts.values() for part in parts)
+            self._result = TurnResult(stop_reason=stop_reason, text=text, message_id=message_id)
 
     async def _changes(self) -> AsyncGenerator[Ch, None]:
         try:
             while True:
                 while self._pending:
                     change = self._pending.popleft()
-                    found: Any = change.change() if isinstance(change, _Messages) else change
+                    found: Any = change.change() if isinstance(change, _Joined) else change
                     yield found
                 if self.has_ended:
                     break
@@ -232,24 +246,35 @@ class Turn(Generic[Ch]):
                 await asyncio.wait({self._task})
 
 
-class _Messages:
-    """Changes of one message that follow each other."""
+_PARTS = {"MessageChange": ("entry", "content"), "TerminalChange": ("terminal", "output")}
+"""The changes that are joined: what they are of, and the part that is new. By name, as not every version has both."""
 
-    def __init__(self, change: MessageChange) -> None:
-        self.entry = change.entry
-        self.content = [*change.content]
+
+class _Joined:
+    """Changes of one message or terminal that follow each other."""
+
+    def __init__(self, change: Any) -> None:
+        self._first = change
+        self._of, self._part = _PARTS[type(change).__name__]
         self._is_whole = change.is_whole
+        self._parts = [getattr(change, self._part)]
 
     def take(self, change: Any) -> bool:
-        """Add a change if it continues the same message."""
-        is_next = isinstance(change, MessageChange) and change.entry is self.entry and not change.is_whole
-        if is_next:
-            self.content.extend(change.content)
-        return is_next
+        """Add a change if it is of the same; one that is whole replaces those before it."""
+        if type(change) is not type(self._first) or getattr(change, self._of) is not getattr(self._first, self._of):
+            return False
+        part = getattr(change, self._part)
+        if change.is_whole:
+            self._is_whole, self._parts = True, [part]
+        elif part:
+            self._parts.append(part)
+        return True
 
-    def change(self) -> MessageChange:
+    def change(self) -> Any:
         """One change for all of them."""
-        return MessageChange(entry=self.entry, content=tuple(self.content), is_whole=self._is_whole)
+        is_bytes = isinstance(self._parts[0], bytes)
+        joined: Any = b"".join(self._parts) if is_bytes else tuple(chain.from_iterable(self._parts))
+        return replace(self._first, **{self._part: joined, "is_whole": self._is_whole})
 
 
 def _merged(last: Any, change: Any) -> Any:

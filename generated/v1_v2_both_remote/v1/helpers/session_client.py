@@ -101,7 +101,7 @@ class SessionClient(SessionOpener[Session, TurnChange]):
             session = await spawned.handler.open(cwd)
             print(await session.ask("Hello!"))
 
-    A turn that is cancelled has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
+    A turn that is left has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
     Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient, FileClient)`.
     """
 
@@ -118,15 +118,19 @@ class SessionClient(SessionOpener[Session, TurnChange]):
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION, client_info=Implementation(name=name, version=version)
         )
-        self.agreed = await self.agent.initialize(advertise(self, hello))
-        if self.agreed.protocol_version != PROTOCOL_VERSION:
-            raise RuntimeError(f"the agent speaks version {self.agreed.protocol_version} of the protocol")
-        return self.agreed
+        agreed = await self.agent.initialize(advertise(self, hello))
+        if agreed.protocol_version != PROTOCOL_VERSION:
+            raise RuntimeError(f"the agent speaks version {agreed.protocol_version} of the protocol")
+        return agreed
 
     async def load(
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Session:
-        """Open a session again; the agent reports the conversation so far, which `state` has at the end."""
+        """Open a session again; the agent reports the conversation so far, which `state` has at the end.
+
+        Raises `RuntimeError` while a turn of the session goes on here: its updates would be taken for the conversation.
+        """
+        self._check_idle(session_id)
         request = LoadSessionRequest(
             session_id=session_id,
             cwd=cwd,

@@ -32,15 +32,20 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """The base of `SessionClient`, for sessions of the class `Sn` with changes `Ch`."""
 
     cancel_seconds: float = 10.0
+    """How long a turn that is left may take to end. One that is cancelled, and still read, may take any time."""
     max_pending: int = 10_000
+    """How many changes of a turn may wait for its reader, after those that follow each other were joined."""
 
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self.sessions: dict[str, Sn] = {}
         """The open sessions by id."""
-        self.agreed: InitializeResponse | None = None
-        """The answer of the agent to `initialize`."""
         self._early = Early()
+
+    @property
+    def agreed(self) -> InitializeResponse | None:
+        """The answer of the agent to `initialize`; None as long as there is none."""
+        return getattr(self.agent, "negotiated", None)
 
     def new_session(self, session_id: str, cwd: str) -> Sn:
         """A session without a state yet."""
@@ -51,9 +56,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         request = NewSessionRequest(
             cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
         )
-        return await self.begin(self.agent.session_new(request), cwd)
+        return await self.open_with(self.agent.session_new(request), cwd)
 
-    async def begin(self, call: Awaitable[Any], cwd: str) -> Sn:
+    async def open_with(self, call: Awaitable[Any], cwd: str) -> Sn:
         """Open the session of a call that makes one; what is reported before its answer is kept."""
         with self._early.kept():
             result = await call
@@ -123,6 +128,11 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         for session in self.sessions.values():
             session.lose(reason)
         await super().connection_closed(reason)
+
+    def _check_idle(self, session_id: str) -> None:
+        session = self.sessions.get(session_id)
+        if session is not None and session.has_turns:
+            raise RuntimeError("a turn of the session goes on: wait for its end before you load it again")
 
     async def _reopen(self, request: Any, send: Any) -> Sn:
         earlier = self.sessions.get(request.session_id)

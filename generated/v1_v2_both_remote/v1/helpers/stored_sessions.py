@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import ntpath
+import posixpath
 from collections.abc import Awaitable, Callable
 from os.path import normpath
 from typing import Any, Final
@@ -37,8 +39,10 @@ class StoredSessions:
         self._has_turns = has_turns
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
-        """Begin a session. Raises `RequestError` if too many are open."""
+        """Begin a session. Raises `RequestError` if too many are open, or the folder is relative."""
         self._check_room()
+        if not (posixpath.isabs(cwd) or ntpath.isabs(cwd)):  # the client may have another system
+            raise InvalidParamsError("Invalid params: cwd must be absolute", data={"cwd": cwd})
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         try:
             await self.store.create(stored)

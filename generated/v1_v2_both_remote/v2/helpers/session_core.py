@@ -51,6 +51,11 @@ class SessionCore(Generic[S, Ch]):
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
         self._is_closed = False
 
+    @property
+    def has_turns(self) -> bool:
+        """True while the agent works on a prompt of this session."""
+        return bool(self._turns)
+
     def prompt(self, *content: str | ContentBlock) -> Turn[Ch]:
         """A prompt with this content; it is sent when the `Turn` is used.
 

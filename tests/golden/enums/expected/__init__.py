@@ -6,7 +6,7 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -39,7 +39,7 @@ __all__ = [
     "One", "Only", "OnlyItems",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
-    "StreamTransport",
+    "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",

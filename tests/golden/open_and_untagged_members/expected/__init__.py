@@ -6,7 +6,7 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -36,7 +36,7 @@ __all__ = [
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
-    "Server", "ServerHttp", "ServerOther", "StdioServer", "StreamTransport",
+    "Server", "ServerHttp", "ServerOther", "StdioServer", "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",

@@ -6,7 +6,7 @@ From ACP v1, schema.json, with hat, 2026-05-01; wave, 2026-05-01.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -43,7 +43,7 @@ __all__ = [
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
-    "StreamTransport",
+    "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",

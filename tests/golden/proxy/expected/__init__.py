@@ -6,7 +6,7 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy
@@ -50,7 +50,7 @@ __all__ = [
     "OpenRequest", "OpenResponse",
     "PROTOCOL_VERSION", "ParseError", "Peer", "Proxy",
     "RelayNotification", "RelayRequest", "RelayResponse", "RemoteAgent", "RemoteClient", "RequestError",
-    "StreamTransport",
+    "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm", "WrapRequest", "WrapResponse",

@@ -6,7 +6,7 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, UNSET, UnsetType, WireForm
+from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -38,7 +38,7 @@ __all__ = [
     "Named",
     "PROTOCOL_VERSION", "ParseError", "Peer", "Point",
     "RemoteClient", "RequestError",
-    "StreamTransport",
+    "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Value",

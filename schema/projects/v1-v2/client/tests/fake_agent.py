@@ -1,80 +1,66 @@
-"""A small agent in raw messages, for the tests: it says "Hello", asks for permission, and says what it got.
+"""A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses. Its argument is the version of the protocol that it speaks, by default 2.
+The prompt "fail" it refuses, "run" it does at once. Its arguments are the version of the protocol that it speaks, by
+default 2, and `login`, with which it wants a login first.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import sys
 from typing import Any
 
-VERSION = 1 if "1" in sys.argv[1:] else 2
-HELLO: Any = {"protocolVersion": VERSION, "info": {"name": "fake", "version": "1"}, "capabilities": {"session": {}}}
+from new_project.acp import AuthenticationRequiredError, RequestError
+from new_project.acp.v1.helpers import ScriptedAgent as AgentV1
+from new_project.acp.v1.helpers import ScriptedTurn as TurnV1
+from new_project.acp.v2.helpers import ScriptedAgent as AgentV2
+from new_project.acp.v2.helpers import ScriptedTurn as TurnV2
 
 
-def send(**message: Any) -> None:
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+async def play(turn: TurnV1 | TurnV2) -> None:
+    match turn.text:
+        case "fail":
+            raise RequestError("Not today")
+        case "run":
+            command = {"command": sys.executable, "args": ["-c", "print('from a command')"]}
+            terminal = await turn.request("terminal/create", **command)
+            await turn.request("terminal/wait_for_exit", **terminal)
+            await turn.request("terminal/release", **terminal)
+        case _:
+            await hello(turn)
 
 
-def tell(**update: Any) -> None:
-    send(method="session/update", params={"sessionId": "1", "update": update})
+async def hello(turn: TurnV1 | TurnV2) -> None:
+    try:
+        await turn.say("Hello. ")
+        await turn.say(f"Got {await turn.ask('Edit notes.txt')}.")
+    except asyncio.CancelledError:
+        await turn.say("Stopped. ")
+        if turn.text == "hang":
+            await turn.hang()
 
 
-def say(text: str) -> None:
-    tell(sessionUpdate="agent_message_chunk", messageId="1", content={"type": "text", "text": text})
+class Locked(AgentV1):
+    """An agent that wants a login."""
+
+    is_open = False
+
+    def hello(self) -> dict[str, Any]:
+        return {**super().hello(), "authMethods": [{"id": "key", "name": "The keyring"}]}
+
+    async def handle(self, method: str, params: Any) -> Any:
+        if method == "authenticate":
+            self.is_open = True
+            return {}
+        if method == "session/new" and not self.is_open:
+            raise AuthenticationRequiredError
+        return await super().handle(method, params)
 
 
-def ask() -> None:
-    options = [
-        {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
-        {"optionId": "reject_once", "name": "Reject once", "kind": "reject_once"},
-    ]
-    call = {"toolCallId": "1", "title": "Edit notes.txt"}  # version 2 has the title only
-    params = {"sessionId": "1", "title": call["title"], "toolCall": call, "options": options}
-    send(id="question", method="session/request_permission", params=params)
-
-
-def begin(number: Any) -> None:
-    """Version 2 answers a prompt at once."""
-    if VERSION == 2:
-        send(id=number, result={"messageId": "1"})
-        tell(sessionUpdate="state_update", state="running")
-
-
-def end(number: Any, reason: str) -> None:
-    """Version 1 answers a prompt at the end."""
-    if VERSION == 2:
-        tell(sessionUpdate="state_update", state="idle", stopReason=reason)
+if __name__ == "__main__":
+    if "login" in sys.argv:
+        Locked(play).run()
+    elif "1" in sys.argv:
+        AgentV1(play).run()
     else:
-        send(id=number, result={"stopReason": reason})
-
-
-def main() -> None:
-    prompt: Any = None
-    for line in sys.stdin:
-        message = json.loads(line)
-        match message.get("method"):
-            case "initialize":
-                send(id=message["id"], result=HELLO)
-            case "session/new":
-                send(id=message["id"], result={"sessionId": "1"})
-            case "session/prompt" if message["params"]["prompt"][0]["text"] == "fail":
-                send(id=message["id"], error={"code": -32603, "message": "Not today"})
-            case "session/prompt":
-                prompt = message["id"]
-                begin(prompt)
-                say("Hello. ")
-                ask()
-            case "session/cancel":
-                say("Stopped. ")
-                end(prompt, "cancelled")
-                prompt = None
-            case None if prompt is not None:
-                say(f"Got {message['result']['outcome'].get('optionId')}.")
-                end(prompt, "end_turn")
-            case _:
-                pass
-
-
-main()
+        AgentV2(play).run()

@@ -3,146 +3,152 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import tempfile
 import unittest
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
-from new_project.acp import ConnectionOptions, MemoryTransport, memory_transports, serve_proxy
+from new_project.acp import ConnectionOptions, memory_transports, serve_proxy
+from new_project.acp.helpers import ScriptedAgent, ScriptedClient, ScriptedTurn, choose
 from new_project.guard import Guard
 
 CHECKED = ConnectionOptions(check_sent=True)
 """A message of the proxy that does not fit the protocol is an error."""
 
-HELLO = {"protocolVersion": 2, "info": {"name": "tests", "version": "1"}}
+
+async def idle(turn: ScriptedTurn) -> None:
+    """There are no prompts."""
 
 
-class End:
-    """The editor or the agent."""
+class Ends:
+    """The editor and the agent, with a session."""
 
-    def __init__(self, transport: MemoryTransport) -> None:
-        self._transport = transport
+    def __init__(self, editor: ScriptedClient, agent: ScriptedAgent, session_id: str) -> None:
+        self.editor = editor
+        self.agent = agent
+        self.session_id = session_id
+        self._pings = 0
 
-    async def send(self, **message: Any) -> None:
-        await self._transport.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
-
-    async def receive(self) -> Any:
-        line = await asyncio.wait_for(self._transport.read(), timeout=30)
-        assert line is not None, "the proxy has closed the connection"
-        return json.loads(line)
-
-    async def answer(self, result: Any) -> Any:
-        """Receive a request, and answer it; returns it."""
-        request = await self.receive()
-        await self.send(id=request["id"], result=result)
-        return request
-
-    async def choose(self, option: str) -> Any:
-        """The same for the question whether something is allowed."""
-        question = await self.answer({"outcome": {"outcome": "selected", "optionId": option}})
-        assert question["method"] == "session/request_permission", question
-        return question["params"]
-
-
-class GuardTest(unittest.IsolatedAsyncioTestCase):
-    async def asyncSetUp(self) -> None:
-        home = tempfile.TemporaryDirectory()
-        self.addCleanup(home.cleanup)
-        self.home = os.path.realpath(home.name)
-        self.project = os.path.join(self.home, "project")
-        os.mkdir(self.project)
-        ours, client = memory_transports()
-        agent, theirs = memory_transports()
-        self.editor, self.agent = End(ours), End(theirs)
-        proxy = asyncio.create_task(serve_proxy(Guard, client, agent, options=CHECKED))
-
-        async def stop() -> None:
-            await ours.close()
-            await asyncio.wait_for(proxy, timeout=30)
-
-        self.addAsyncCleanup(stop)
-        await self.editor.send(id="hello", method="initialize", params=HELLO)
-        await self.agent.answer(HELLO)
-        await self.editor.receive()
-        await self.editor.send(id="open", method="session/new", params={"cwd": self.project, "mcpServers": []})
-        await self.agent.answer({"sessionId": "s"})
-        await self.editor.receive()
-
-    async def tell(self, path: str, **fields: Any) -> None:
-        """Report a tool call: the editor gets it unchanged."""
+    async def tell(self, path: str, **fields: Any) -> dict[str, Any]:
+        """Report a tool call: the editor gets it."""
         update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Edit", "unknown": 1.0, **fields}
         update["locations"] = [{"path": path}]
-        await self.agent.send(method="session/update", params={"sessionId": "s", "update": update})
-        self.assertEqual((await self.editor.receive())["params"]["update"], update)
+        count = len(self.editor.updates(self.session_id)) + 1
+        await self.agent.notify("session/update", sessionId=self.session_id, update=update)
+        assert await self.editor.update(self.session_id, count) == update
+        return update
 
     async def begin(self, path: str, **fields: Any) -> None:
         """Report that the work on a file has begun."""
         await self.tell(path, kind="edit", status="in_progress", **fields)
 
-    async def next(self, receiver: End, sender: End) -> None:
-        """The next message is the one that `sender` sends now."""
-        await sender.send(method="_next")
-        self.assertEqual((await receiver.receive())["method"], "_next")
+    async def settled(self) -> None:
+        """Wait until both ends have got all that the proxy sends them."""
+        self._pings += 1
+        for sender, receiver in ((self.agent, self.editor), (self.editor, self.agent)):
+            await sender.notify("_ping")
+            await receiver.call("_ping", self._pings)
+
+    @property
+    def asked(self) -> list[Any]:
+        return self.editor.calls("session/request_permission")
+
+
+class GuardTest(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        self.home = os.path.realpath(home.name)
+        self.project = os.path.join(self.home, "project")
+        os.mkdir(self.project)
+        self.secrets = os.path.join(self.home, "secrets.txt")
+
+    @asynccontextmanager
+    async def opened(self, answer: Callable[[Any], Any] | None = None) -> AsyncGenerator[Ends, None]:
+        """Both ends, with a session in the project. The user answers questions so."""
+        ours, client = memory_transports()
+        server, theirs = memory_transports()
+        proxy = asyncio.create_task(serve_proxy(Guard, client, server, options=CHECKED))
+        editor = ScriptedClient(answers={"session/request_permission": answer or choose()})
+        agent = ScriptedAgent(idle, answers={"tool_call/cancel": {}})
+        agent.wait_seconds = 30
+        async with agent.connected(theirs), editor.connected(ours):
+            yield Ends(editor, agent, await editor.open(self.project))
+        await asyncio.wait_for(proxy, timeout=30)
 
     async def test_work_inside_is_not_asked_about(self) -> None:
-        await self.begin(os.path.join(self.project, "notes.txt"))
-        await self.next(self.editor, self.agent)
+        async with self.opened() as ends:
+            await ends.begin(os.path.join(self.project, "notes.txt"))
+            await ends.settled()
+            self.assertEqual(ends.asked, [])
 
     async def test_reading_is_not_asked_about(self) -> None:
-        await self.tell(os.path.join(self.home, "notes.txt"), kind="read", status="in_progress")
-        await self.next(self.editor, self.agent)
+        async with self.opened() as ends:
+            await ends.tell(self.secrets, kind="read", status="in_progress")
+            await ends.settled()
+            self.assertEqual(ends.asked, [])
 
     async def test_work_outside_goes_on_if_that_is_allowed(self) -> None:
-        path = os.path.join(self.home, "secrets.txt")
-        await self.tell(path, kind="edit", status="pending")
-        await self.begin(path)
-        question = await self.editor.choose("allow_once")
-        self.assertEqual((question["description"], question["subject"]["toolCall"]), (path, {"toolCallId": "c"}))
-        await self.begin(path)  # it is asked about once
-        await self.next(self.editor, self.agent)
-        await self.next(self.agent, self.editor)
+        async with self.opened(choose("allow_once")) as ends:
+            await ends.tell(self.secrets, kind="edit", status="pending")
+            await ends.begin(self.secrets)
+            question = await ends.editor.call("session/request_permission")
+            self.assertEqual(
+                (question["description"], question["subject"]["toolCall"]), (self.secrets, {"toolCallId": "c"})
+            )
+            await ends.begin(self.secrets)  # it is asked about once
+            await ends.settled()
+            self.assertEqual(len(ends.asked), 1)
+            self.assertEqual(ends.agent.calls("session/cancel") + ends.agent.calls("tool_call/cancel"), [])
 
     async def test_a_tool_call_is_cancelled_if_the_agent_can_do_that(self) -> None:
-        await self.begin(os.path.join(self.home, "secrets.txt"), capabilities={"cancel": {}})
-        await self.editor.choose("reject_once")
-        cancel = await self.agent.answer({})
-        self.assertEqual(cancel["method"], "tool_call/cancel")
-        self.assertEqual(cancel["params"], {"sessionId": "s", "toolCallId": "c"})
+        async with self.opened(choose("reject_once")) as ends:
+            await ends.begin(self.secrets, capabilities={"cancel": {}})
+            cancel = await ends.agent.call("tool_call/cancel")
+            self.assertEqual(cancel, {"sessionId": ends.session_id, "toolCallId": "c"})
 
     async def test_the_work_in_the_session_is_cancelled_otherwise(self) -> None:
-        await self.begin(os.path.join(self.home, "secrets.txt"))
-        await self.editor.answer({"outcome": {"outcome": "cancelled"}})
-        cancel = await self.agent.receive()
-        self.assertEqual((cancel["method"], cancel["params"]), ("session/cancel", {"sessionId": "s"}))
+        async with self.opened() as ends:
+            await ends.begin(self.secrets)
+            self.assertEqual(await ends.agent.call("session/cancel"), {"sessionId": ends.session_id})
 
     async def test_a_question_of_the_agent_says_what_is_outside(self) -> None:
-        path = os.path.join(self.home, "secrets.txt")
-        call = {"toolCallId": "c", "kind": "edit", "locations": [{"path": path}]}
-        option = {"optionId": "yes", "name": "Yes", "kind": "allow_once"}
-        subject = {"type": "tool_call", "toolCall": call}
-        params = {"sessionId": "s", "title": "Edit?", "subject": subject, "options": [option]}
-        await self.agent.send(id="ask", method="session/request_permission", params=params)
-        question = await self.editor.choose("yes")
-        self.assertEqual(question, {**params, "description": f"Outside the project: {path}"})
-        self.assertEqual((await self.agent.receive())["result"]["outcome"]["optionId"], "yes")
-        await self.begin(path)  # the user has been asked
-        await self.next(self.editor, self.agent)
+        async with self.opened(choose("allow_once")) as ends:
+            call = {"toolCallId": "c", "kind": "edit", "locations": [{"path": self.secrets}]}
+            params = {
+                "sessionId": ends.session_id,
+                "title": "Edit?",
+                "subject": {"type": "tool_call", "toolCall": call},
+                "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}],
+            }
+            answer = await ends.agent.request("session/request_permission", **params)
+            self.assertEqual(answer["outcome"]["optionId"], "yes")
+            self.assertEqual(ends.asked, [{**params, "description": f"Outside the project: {self.secrets}"}])
+            await ends.begin(self.secrets)  # the user has been asked
+            await ends.settled()
+            self.assertEqual(len(ends.asked), 1)
 
     async def test_the_user_can_cancel_instead_of_an_answer(self) -> None:
-        await self.begin(os.path.join(self.home, "secrets.txt"))
-        question = await self.editor.receive()
-        await self.editor.send(method="session/cancel", params={"sessionId": "s"})
-        self.assertEqual((await self.agent.receive())["method"], "session/cancel")
-        withdrawn = await self.editor.receive()
-        self.assertEqual(withdrawn["params"], {"requestId": question["id"]})
-        await self.next(self.agent, self.editor)
+        async def dialog(params: Any) -> Any:
+            await asyncio.Event().wait()
+
+        async with self.opened(dialog) as ends:
+            await ends.begin(self.secrets)
+            await ends.editor.call("session/request_permission")
+            await ends.editor.cancel(ends.session_id)
+            await ends.agent.call("session/cancel")
+            await ends.editor.call("$/cancel_request")
+            await ends.settled()
+            self.assertEqual(len(ends.agent.calls("session/cancel")), 1)
 
     async def test_everything_else_passes_unchanged(self) -> None:
-        for sender, receiver in ((self.editor, self.agent), (self.agent, self.editor)):
-            message = {"method": "_unknown/thing", "params": {"number": 1.0, "nothing": None}}
-            await sender.send(**message)
-            self.assertEqual(await receiver.receive(), {"jsonrpc": "2.0", **message})
+        async with self.opened() as ends:
+            for sender, receiver in ((ends.editor, ends.agent), (ends.agent, ends.editor)):
+                params = {"number": 1.0, "nothing": None}
+                await sender.notify("_unknown/thing", **params)
+                self.assertEqual(await receiver.call("_unknown/thing"), params)
 
 
 if __name__ == "__main__":

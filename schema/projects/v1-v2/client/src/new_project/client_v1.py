@@ -1,55 +1,95 @@
-"""The client in version 1 of the protocol: the answer to a prompt tells why the work on it has ended."""
+"""The client in version 1 of the protocol: it shares the files of the folder, and runs commands for the agent."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from .acp import v1
-from .acp.v1.helpers import permission_cancelled, select_permission_option, text
+from .acp.v1.helpers import (
+    AgentMessage,
+    FileClient,
+    Files,
+    LoginClient,
+    MessageChange,
+    PermissionChoice,
+    PermissionClient,
+    PermissionQuestion,
+    PlanChange,
+    Session,
+    SessionClient,
+    TerminalClient,
+    Terminals,
+    Thought,
+    ToolCall,
+    ToolCallChange,
+    TurnChange,
+)
 from .screen import Screen
 
 
-class ClientV1(v1.Client):
-    """The agent tells it what happens, and asks it for permission."""
+class ClientV1(SessionClient, PermissionClient, FileClient, TerminalClient, LoginClient):
+    """Shows what the agent does, and asks the user where the agent asks."""
 
-    def __init__(self, agent: v1.RemoteAgent, *, screen: Screen) -> None:
+    cancel_seconds = 1.0
+    """How long leaving a turn waits for an agent that does not end it."""
+
+    def __init__(self, agent: v1.RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
         super().__init__(agent)
+        self.files = Files(os.getcwd())
+        self.terminals = Terminals(on_output=lambda terminal, text: screen.say(text))
+        self.login_command = command
         self._screen = screen
-        self._session_id = ""
+        self._session: Session
 
-    async def open(self) -> None:
-        """Open a session."""
-        session = await self.agent.session_new(v1.NewSessionRequest(cwd=os.getcwd(), mcp_servers=[]))
-        self._session_id = session.session_id
+    async def enter(self) -> None:
+        """Open a session; log in if the agent wants it."""
+        self._session = await self.with_login(lambda: self.open(os.getcwd()))
 
     async def prompt(self, line: str) -> str:
-        """Send a line as a prompt; returns why the work on it has ended."""
-        request = v1.PromptRequest(session_id=self._session_id, prompt=[text(line)])
-        return (await self.agent.session_prompt(request)).stop_reason
+        """Send a line, and show what the agent does; returns why it has ended."""
+        async with self._session.prompt(line) as turn:
+            async for change in turn:
+                self._show(change)
+        return turn.result.stop_reason
 
     async def cancel(self) -> None:
         """Ask the agent to stop its work."""
-        await self.agent.session_cancel(v1.CancelNotification(session_id=self._session_id))
+        await self._session.cancel()
 
-    async def session_update(self, params: v1.SessionNotification) -> None:
-        """Print what happens."""
-        match params.update:
-            case v1.SessionUpdateAgentMessageChunk(content=content) | v1.SessionUpdateAgentThoughtChunk(
-                content=content
-            ):
-                self._screen.say(content.text if isinstance(content, v1.ContentBlockText) else f"({content.type})")
-            case v1.SessionUpdateToolCall(title=title):
-                self._screen.note(title)
-            case v1.SessionUpdateToolCallUpdate(title=title, status=status):
-                self._screen.note(title, status)
-            case v1.SessionUpdatePlan(entries=entries):
-                for entry in entries:
-                    self._screen.note(f"[{entry.status}]", entry.content)
-            case other:
-                self._screen.note(f"({other.session_update})")
-
-    async def session_request_permission(self, params: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | v1.PermissionOption:
         """Ask the user; no answer allows nothing."""
-        options = {option.option_id: option.name for option in params.options}
-        chosen = await self._screen.choose(params.tool_call.title, options)
-        return permission_cancelled() if chosen is None else select_permission_option(chosen)
+        call = self._session.state.tool_call(question.request.tool_call.tool_call_id)
+        if call is not None:
+            self._show_changes(call)
+        options = question.request.options
+        number = await self._screen.choose(
+            f"The agent asks for permission. {question.title}", [option.name for option in options]
+        )
+        return "cancel" if number is None else options[number]
+
+    async def choose_login(self, methods: Sequence[v1.AuthMethod]) -> v1.AuthMethod | None:
+        """Ask the user how to log in."""
+        names = [str(getattr(method, "name", "?")) for method in methods]
+        number = await self._screen.choose("The agent wants you to log in.", names)
+        return None if number is None else methods[number]
+
+    def _show(self, change: TurnChange) -> None:
+        match change:
+            case MessageChange(entry=AgentMessage() | Thought(), text=text):
+                self._screen.say(text)
+            case ToolCallChange(call=call, has_ended=True):
+                self._screen.note(call.title, call.status)
+                self._show_changes(call)
+            case ToolCallChange(call=call, is_new=True):
+                self._screen.note(call.title)
+            case PlanChange(plan=v1.SessionUpdatePlan(entries=entries)):
+                for entry in entries:
+                    self._screen.note(f"[{entry.status}] {entry.content}")
+            case _:
+                pass
+
+    def _show_changes(self, call: ToolCall) -> None:
+        for each in call.content:
+            if isinstance(each, v1.ToolCallContentDiff):
+                self._screen.change(each.path, each.old_text or "", each.new_text)

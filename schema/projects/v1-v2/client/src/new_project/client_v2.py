@@ -1,85 +1,89 @@
-"""The client in version 2 of the protocol: a prompt is answered at once, and updates tell how the work on it goes."""
+"""The client in version 2 of the protocol: agents use files and commands by themselves, and report what they do."""
 
 from __future__ import annotations
 
-import asyncio
 import os
+from collections.abc import Sequence
 
-from .acp import ConnectionClosed, v2
-from .acp.v2.helpers import permission_cancelled, select_permission_option, text
+from .acp import v2
+from .acp.v2.helpers import (
+    AgentMessage,
+    LoginClient,
+    MessageChange,
+    PermissionChoice,
+    PermissionClient,
+    PermissionQuestion,
+    PlanChange,
+    Session,
+    SessionClient,
+    TerminalChange,
+    Thought,
+    ToolCall,
+    ToolCallChange,
+    TurnChange,
+)
 from .screen import Screen
 
 
-class ClientV2(v2.Client):
-    """The agent tells it what happens, and asks it for permission."""
+class ClientV2(SessionClient, PermissionClient, LoginClient):
+    """Shows what the agent does, and asks the user where the agent asks."""
 
-    def __init__(self, agent: v2.RemoteAgent, *, screen: Screen) -> None:
+    cancel_seconds = 1.0
+    """How long leaving a turn waits for an agent that does not end it."""
+
+    def __init__(self, agent: v2.RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
         super().__init__(agent)
+        self.login_command = command
         self._screen = screen
-        self._session_id = ""
-        self._work: asyncio.Future[str] | None = None
+        self._session: Session
 
-    async def open(self) -> None:
-        """Open a session."""
-        self._session_id = (await self.agent.session_new(v2.NewSessionRequest(cwd=os.getcwd()))).session_id
+    async def enter(self) -> None:
+        """Open a session; log in if the agent wants it."""
+        self._session = await self.with_login(lambda: self.open(os.getcwd()))
 
     async def prompt(self, line: str) -> str:
-        """Send a line as a prompt; returns why the work on it has ended."""
-        self._work = asyncio.get_running_loop().create_future()
-        try:
-            await self.agent.session_prompt(v2.PromptRequest(session_id=self._session_id, prompt=[text(line)]))
-            return await self._work
-        finally:
-            self._work.cancel()
-            self._work = None
+        """Send a line, and show what the agent does; returns why it has ended."""
+        async with self._session.prompt(line) as turn:
+            async for change in turn:
+                self._show(change)
+        return turn.result.stop_reason
 
     async def cancel(self) -> None:
         """Ask the agent to stop its work."""
-        await self.agent.session_cancel(v2.CancelSessionNotification(session_id=self._session_id))
+        await self._session.cancel()
 
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """Wait no longer: nothing more comes."""
-        if self._work is not None and not self._work.done():
-            self._work.set_exception(reason)
-
-    async def session_update(self, params: v2.UpdateSessionNotification) -> None:
-        """Print what happens; that the session is idle ends the wait for the work on a prompt."""
-        match params.update:
-            case v2.SessionUpdateAgentMessageChunk(content=content) | v2.SessionUpdateAgentThoughtChunk(
-                content=content
-            ):
-                self._screen.say(_text(content))
-            case v2.SessionUpdateAgentMessage(content=list(blocks)):
-                self._screen.say("".join(map(_text, blocks)))
-            case v2.SessionUpdateToolCallUpdate(title=title, status=status):
-                self._screen.note(title, status)
-            case v2.SessionUpdateUserMessage() | v2.SessionUpdateStateUpdateRunning():
-                pass  # that is no news
-            case v2.SessionUpdateStateUpdateRequiresAction():
-                pass  # the question comes by itself
-            case other if isinstance(other, v2.SessionUpdateStateUpdateIdle):
-                if self._work is not None and not self._work.done():
-                    self._work.set_result(_reason(other))
-            case other:
-                self._screen.note(f"({other.session_update})")
-
-    async def session_request_permission(self, params: v2.RequestPermissionRequest) -> v2.RequestPermissionResponse:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | v2.PermissionOption:
         """Ask the user; no answer allows nothing."""
-        options = {option.option_id: option.name for option in params.options}
-        chosen = await self._screen.choose(params.title, options)
-        return permission_cancelled() if chosen is None else select_permission_option(chosen)
+        options = question.request.options
+        number = await self._screen.choose(
+            f"The agent asks for permission. {question.title}", [option.name for option in options]
+        )
+        return "cancel" if number is None else options[number]
 
+    async def choose_login(self, methods: Sequence[v2.AuthMethod]) -> v2.AuthMethod | None:
+        """Ask the user how to log in."""
+        names = [str(getattr(method, "name", "?")) for method in methods]
+        number = await self._screen.choose("The agent wants you to log in.", names)
+        return None if number is None else methods[number]
 
-def _reason(idle: v2.SessionUpdateStateUpdateIdle) -> str:
-    """Why the work has ended."""
-    match idle:
-        case v2.SessionUpdateStateUpdateIdleNone():
-            return "done"
-        case v2.SessionUpdateStateUpdateIdleError(error=v2.Error(message=message)):
-            return f"error: {message}"
-        case _:
-            return idle.stop_reason
+    def _show(self, change: TurnChange) -> None:
+        match change:
+            case MessageChange(entry=AgentMessage() | Thought(), text=text):
+                self._screen.say(text)
+            case ToolCallChange(call=call, has_ended=True):
+                self._screen.note(call.title, call.status)
+                self._show_changes(call)
+            case ToolCallChange(call=call, is_new=True):
+                self._screen.note(call.title)
+            case TerminalChange(output=output):
+                self._screen.say(output.decode(errors="replace"))
+            case PlanChange(plan=v2.PlanUpdateContentItems(entries=entries)):
+                for entry in entries:
+                    self._screen.note(f"[{entry.status}] {entry.content}")
+            case _:
+                pass
 
-
-def _text(content: v2.ContentBlock) -> str:
-    return content.text if isinstance(content, v2.ContentBlockText) else f"({content.type})"
+    def _show_changes(self, call: ToolCall) -> None:
+        for each in call.content:
+            if isinstance(each, v2.ToolCallContentDiff) and each.patch:
+                self._screen.say(f"{each.patch.text}\n")

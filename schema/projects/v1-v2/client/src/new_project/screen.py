@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .acp import RequestError
-from .terminal import Keyboard
+from .terminal import Keyboard, diff, on_interrupt, shown
 
 
-class Session(Protocol):
-    """A conversation with the agent."""
+class Conversation(Protocol):
+    """A session with the agent."""
 
     async def prompt(self, line: str) -> str:
-        """Send a line as a prompt; returns why the work on it has ended. Raises `RequestError`."""
+        """Send a line, and show what the agent does; returns why it has ended. Raises `RequestError`."""
         ...
 
     async def cancel(self) -> None:
@@ -27,63 +27,53 @@ class Screen:
 
     def __init__(self, keyboard: Keyboard) -> None:
         self._keyboard = keyboard
-        self._questions: set[asyncio.Task[Any] | None] = set()
+        self._is_busy = False
         self._cancelling: asyncio.Task[None] | None = None
-        self._busy: Session | None = None
 
     # --- What the agent does ---
 
     def say(self, text: str) -> None:
         """Print a part of the answer."""
-        print(text, end="", flush=True)
+        print(shown(text), end="", flush=True)
 
-    def note(self, *words: object) -> None:
-        """Print what happens; words that are not text are left out."""
-        print("\n*", *(word for word in words if isinstance(word, str)))
+    def note(self, title: object, status: object = "") -> None:
+        """Print a step of the work."""
+        print(f"\n* {shown(str(title or ''))}{f': {status}' if status else ''}")
 
-    async def choose(self, title: object, options: Mapping[str, str]) -> str | None:
-        """Ask which of the options, names by id, the user wants; None if there is no answer."""
-        question = asyncio.current_task()
-        self._questions.add(question)
-        try:
-            return await self._ask(title if isinstance(title, str) else "", options)
-        except asyncio.CancelledError:
-            return None  # the user has cancelled the prompt, or the agent its question
-        finally:
-            self._questions.discard(question)
+    def change(self, path: str, old: str, new: str) -> None:
+        """Print what differs between two texts."""
+        print(diff(path, old, new))
 
-    async def _ask(self, title: str, options: Mapping[str, str]) -> str | None:
-        print(f"\nThe agent asks for permission. {title}")
-        for number, name in enumerate(options.values(), 1):
-            print(f"  {number}  {name}")
-        while (line := await self._keyboard.ask("number> ")) is not None:
-            if line.isdecimal() and 1 <= int(line) <= len(options):
-                return list(options)[int(line) - 1]
-        return None
+    async def choose(self, question: str, names: Sequence[str]) -> int | None:
+        """Ask which of `names` the user wants; returns its index, None if there is no answer."""
+        print(f"\n{shown(question)}")
+        return await self._keyboard.choose(names)
 
     # --- What the user does ---
 
-    async def talk(self, session: Session) -> None:
+    async def talk(self, conversation: Conversation) -> None:
         """Send what the user types, line by line until there are no more."""
-        while (line := await self._keyboard.ask("> ")) is not None:
-            if line.strip():
-                self._busy = session
-                try:
-                    print(f"\n[{await session.prompt(line)}]")
-                except RequestError as error:
-                    print(f"\n[the agent refuses: {error}]")
-                finally:
-                    self._busy = None
+        talking = asyncio.current_task()
+        with on_interrupt(lambda: self._interrupt(conversation, talking)):
+            while (line := await self._keyboard.ask("> ")) is not None:
+                if line.strip():
+                    await self._prompt(conversation, line)
 
-    def interrupt(self) -> None:
-        """Ctrl-C: cancel what the agent does; end the chat where it does nothing."""
-        if self._busy is None:
+    async def _prompt(self, conversation: Conversation, line: str) -> None:
+        self._is_busy = True
+        try:
+            print(f"\n[{await conversation.prompt(line)}]")
+        except RequestError as error:
+            print(f"\n[the agent refuses: {error}]")
+        finally:
+            self._is_busy = False
+            self._cancelling = None
+
+    def _interrupt(self, conversation: Conversation, talking: asyncio.Task[Any] | None) -> None:
+        """Ctrl-C: cancel what the agent does; where it does nothing, or does not stop, end the chat."""
+        if self._is_busy and self._cancelling is None:
+            self._cancelling = asyncio.create_task(conversation.cancel())
+        elif self._is_busy and talking is not None:
+            talking.cancel()
+        else:
             self._keyboard.end()
-            return
-        self._cancelling = asyncio.create_task(self._cancel(self._busy))
-
-    async def _cancel(self, session: Session) -> None:
-        await session.cancel()
-        for question in self._questions:
-            if question is not None:
-                question.cancel()

@@ -1,0 +1,255 @@
+"""Views of the flavour pydantic: classes with the wire's names as aliases, and unions that are told apart by their tag.
+
+A known tag selects its member, so that an error is that member's own. Where the schema has members without a tag, too,
+the members are tried in the order of the schema, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from acpgen.emit.condition_tests import test
+from acpgen.emit.flavour import Context, alias_statement, annotation, attribute_doc, is_limited
+from acpgen.emit.source import Code, identifier, is_immutable, listed, literal
+from acpgen.emit.source import hint as plain_hint
+from acpgen.emit.types import Attribute, GeneratedField, alias_target, needs_own_hint, qualified
+from acpgen.ir import names
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Candidate,
+    Const,
+    Construct,
+    Definition,
+    Field,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Model,
+    Nullable,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+    Value,
+)
+
+BASE = Code("Struct")
+"""The class that has the configuration."""
+OTHER_TAG = "*"
+"""The label of the member for other tags: no tag of a schema is without letters and digits."""
+RESERVED_ATTRIBUTES = frozenset(
+    {
+        *("construct", "copy", "dict", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema"),
+        *("schema_json", "update_forward_refs", "validate", "model_computed_fields", "model_config", "model_construct"),
+        *("model_copy", "model_dump", "model_dump_json", "model_extra", "model_fields", "model_fields_set"),
+        *("model_json_schema", "model_parametrized_name", "model_post_init", "model_rebuild", "model_validate"),
+        *("model_validate_json", "model_validate_strings"),
+        *("builtins", "classmethod", "pydantic", "tag_of"),
+    }
+)
+"""The public attributes of `pydantic.BaseModel`, and what the bodies of classes use; a field with such a name gets a
+trailing underscore.
+"""
+
+
+def attribute_name(wire: str) -> Code:
+    """The attribute for the property `wire`."""
+    name = names.field_name(wire)
+    return identifier(f"{name}_" if name in RESERVED_ATTRIBUTES else name)
+
+
+def hint(expression: TypeExpr) -> Code:
+    """The annotation for a value of `expression`, with its limits."""
+    match expression:
+        case Scalar() if expression.is_bounded:
+            return _annotated(plain_hint(expression), _bounds(expression))
+        case ListOf(item=item, min_items=least):
+            known = Code(f"list[{hint(item)}]")
+            return _annotated(known, f"pydantic.Field(min_length={literal(least)})") if least else known
+        case MapOf(inner):
+            return Code(f"dict[str, {hint(inner)}]")
+        case Nullable(inner) if not isinstance(inner, AnyJson):
+            return Code(f"{hint(inner)} | None")
+        case _:
+            return plain_hint(expression)
+
+
+def _annotated(known: str, extra: str) -> Code:
+    return Code(f"Annotated[{known}, {extra}]")
+
+
+def _bounds(scalar: Scalar) -> Code:
+    given = {"ge": scalar.minimum, "le": scalar.maximum, "min_length": scalar.min_length}
+    arguments = (Code(f"{name}={literal(bound)}") for name, bound in given.items() if bound is not None)
+    return Code(f"pydantic.Field({listed(arguments)})")
+
+
+class PydanticClass:
+    """One class, for `pydantic_v2/BaseModel.jinja2`."""
+
+    def __init__(self, struct: Struct, context: Context) -> None:
+        self._struct = struct
+        self._context = context
+        self._fields = {field.name: field for field in context.own_fields(struct)}
+        self.base = identifier(context.classes.base(struct) or BASE)
+        self.doc = context.doc(struct, 4)
+        self.keeps_extra = context.adds_extra(struct)
+        self.rejects = test(struct.rejects) if struct.rejects else None
+        """The test for an object that the schema excludes."""
+
+    def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
+        """The attributes in schema order."""
+        named = {str(each.original_name): each for each in generated}
+        return [self._attribute(field, named[name]) for name, field in self._fields.items()]
+
+    def _attribute(self, field: Field, generated: GeneratedField) -> Attribute:
+        known = qualified(annotation(field, generated, hint), {each.name for each in self._struct.fields})
+        return Attribute(
+            name=attribute_name(field.wire),
+            annotation=Code(f"{known} | MISSING") if field.may_be_unset else known,
+            default=self._default(field),
+            doc=attribute_doc(field, self._struct),
+        )
+
+    def _default(self, field: Field) -> Code:
+        """The default and the name on the wire, after an equals sign; empty if there is neither."""
+        arguments, name = self._default_argument(field), attribute_name(field.wire)
+        if field.wire != name:
+            arguments = [*arguments, f"alias={literal(field.wire)}"]
+        if not arguments:
+            return Code("")
+        start, _, default = arguments[0].partition("=")
+        is_plain = len(arguments) == 1 and start == "default"
+        return Code(f" = {default}" if is_plain else f" = pydantic.Field({', '.join(arguments)})")
+
+    def _default_argument(self, field: Field) -> list[str]:
+        if field.may_be_unset:
+            return ["default=MISSING"]
+        if isinstance(field.type, Const) and is_tag(self._struct, field, self._context.model):
+            return [f"default={literal(field.type.value)}"]
+        if field.required or field.default is None:
+            return []
+        known = value(field.default, self._context.model)
+        return [f"default={known}" if is_immutable(field.default) else f"default_factory=lambda: {known}"]
+
+
+def is_tag(struct: Struct, field: Field, model: Model) -> bool:
+    """True if a union that tells its members apart by `field` has the class as a member: the union checks its presence.
+
+    Then constructors may leave it out.
+    """
+    unions = (each for each in model.definitions if isinstance(each, TaggedUnion) and each.tag == field.wire)
+    return any(is_selected(union) and struct.name in _targets(union) for union in unions)
+
+
+def _targets(union: TaggedUnion) -> list[str]:
+    return [variant.target for variant in union.variants]
+
+
+def is_selected(union: TaggedUnion) -> bool:
+    """True if there are several members with a tag, so that it selects one."""
+    return len(union.variants) > 1 or _other_is_apart(union)
+
+
+def _other_is_apart(union: TaggedUnion) -> bool:
+    """True if the tag also selects the member for other tags: the known tags are no values of its own."""
+    known = {variant.tag for variant in union.variants}
+    return union.other is not None and not union.untagged and known <= set(union.other.excluded)
+
+
+def value(known: Value, model: Model) -> Code:
+    """The expression that creates a new `known` each time it is evaluated."""
+    match known:
+        case Literal(scalar):
+            return literal(scalar)
+        case ListValue(items):
+            return Code(f"[{listed(value(item, model) for item in items)}]")
+        case MapValue(items):
+            return Code("{" + listed(Code(f"{literal(key)}: {value(item, model)}") for key, item in items) + "}")
+        case Construct(name):
+            return Code(f"{identifier(name)}.model_validate({_json(known, model)})")
+
+
+def _json(known: Value, model: Model) -> Code:
+    """A default as JSON; an object also has the constants that its class requires."""
+    match known:
+        case Construct(name, arguments):
+            fields, given = model.struct(name).fields, dict(arguments)
+            constants = {
+                each.wire: Literal(each.type.value) for each in fields if isinstance(each.type, Const) and each.required
+            }
+            named: dict[str, Value] = {each.wire: given[each.name] for each in fields if each.name in given}
+            return _json(MapValue(tuple({**constants, **named}.items())), model)
+        case ListValue(items):
+            return Code(f"[{listed(_json(item, model) for item in items)}]")
+        case MapValue(items):
+            return Code("{" + listed(Code(f"{literal(key)}: {_json(item, model)}") for key, item in items) + "}")
+        case Literal():
+            return value(known, model)
+
+
+class PydanticAlias:
+    """One union, enum or alias, for `PydanticV2TypeAlias.jinja2`."""
+
+    def __init__(self, definition: Definition, context: Context) -> None:
+        self._definition = definition
+        self._model = context.model
+        self.doc = context.doc(definition, 0)
+
+    def statement(self, rendered: str) -> Code:
+        """The statement that defines the alias."""
+        return alias_statement(self._definition, self._target(rendered))
+
+    def _target(self, rendered: str) -> str:
+        match self._definition:
+            case TaggedUnion():
+                return self._tagged(self._definition)
+            case UntaggedUnion(members=candidates):
+                return _in_order([hint(each.type) for each in candidates])
+            case Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
+                return rendered
+            case _:
+                return " | ".join(map(hint, alias_target(self._definition)))
+
+    def _tagged(self, union: TaggedUnion) -> str:
+        if _other_is_apart(union):
+            return self._with_labels(union)
+        known = self._selected(union) if is_selected(union) else identifier(_targets(union)[0])
+        rest = [each.type if isinstance(each, Candidate) else Ref(each.target) for each in union.fallbacks]
+        return _in_order([known, *map(hint, rest)])
+
+    def _selected(self, union: TaggedUnion) -> Code:
+        """The members with a tag, without others."""
+        targets = list(dict.fromkeys(_targets(union)))
+        if len(targets) < 2 or not all(self._has_constant(name, union.tag) for name in targets):
+            return self._with_labels(union)
+        name = literal(attribute_name(union.tag))
+        return _annotated(" | ".join(map(identifier, targets)), f"pydantic.Field(discriminator={name})")
+
+    def _has_constant(self, target: str, wire: str) -> bool:
+        """True if the member is a class that has the tag itself, as the library reads it."""
+        definition = self._model.by_name[target]
+        fields = definition.fields if isinstance(definition, Struct) else ()
+        return any(isinstance(field.type, Const) for field in fields if field.wire == wire)
+
+    def _with_labels(self, union: TaggedUnion) -> Code:
+        """The members with a label each, and a function that reads the label from a value."""
+        labels = [(variant.tag, variant.target) for variant in union.variants]
+        if union.other is not None and _other_is_apart(union):
+            labels.append((OTHER_TAG, union.other.target))
+        members = [_annotated(identifier(target), f"pydantic.Tag({literal(label)})") for label, target in labels]
+        known = listed(literal(variant.tag) for variant in union.variants)
+        reader = f"tag_of({literal(union.tag)}, {literal(attribute_name(union.tag))}, [{known}])"
+        return _annotated(" | ".join(members), f"pydantic.Discriminator({reader})")
+
+
+def _in_order(members: Iterable[str]) -> Code:
+    """A union whose members are tried in this order."""
+    distinct = list(dict.fromkeys(members))
+    union = " | ".join(distinct)
+    return _annotated(union, 'pydantic.Field(union_mode="left_to_right")') if len(distinct) > 1 else Code(union)

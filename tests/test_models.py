@@ -1,0 +1,412 @@
+"""`acpgen models`: the module is written by the command line, imported, and used as its user would."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from acpgen.config import SchemaChoice
+from acpgen.emit.models import render_models
+from acpgen.emit.pydantic_models import RESERVED_ATTRIBUTES
+from acpgen.flavours import Flavour
+from acpgen.ir.model import Options
+from acpgen.schema.bundled import find_release, list_releases
+from tests.command_line import run_acpgen
+from tests.models_support import Adapter, imported, imported_file
+from tests.published import FILES, published
+from tests.support import DEEP, REPOSITORY, Packages, fitting_fragments, model_of, protocol_of, require, schema_of
+
+FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.value)
+TEXT = {"type": "string"}
+
+
+@pytest.fixture(autouse=True)
+def _pydantic() -> None:
+    """It also reads the typed dicts here, which nothing else does at run time."""
+    require(find_spec("pydantic"), "pydantic")
+
+
+def write(out: Path, flavour: Flavour, *arguments: str | Path) -> Path:
+    ran = run_acpgen("models", "--flavour", flavour.value, "--out", out, *arguments, cwd=out.parent)
+    assert ran.code == 0, ran.stderr
+    return out
+
+
+def made(folder: Path, flavour: Flavour, *arguments: str | Path) -> ModuleType:
+    name = f"made_{flavour.value}_{abs(hash((folder, arguments)))}.py"
+    return imported_file(write(folder / name, flavour, *arguments))
+
+
+def of(packages: Packages, flavour: Flavour, options: Options | None = None, **definitions: Any) -> ModuleType:
+    """The module for a schema with these definitions."""
+    schema = SchemaChoice(schema=packages.write(schema_of(**definitions)))
+    return imported(render_models(model_of(schema, options)[0], flavour))
+
+
+def problems(adapter: Adapter, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """The place and the kind of each error."""
+    from pydantic import ValidationError
+
+    with pytest.raises(ValidationError) as caught:
+        adapter.read(value)
+    return [(each["loc"], each["type"]) for each in caught.value.errors()]
+
+
+# --- The command ----------------------------------------------------------------------------------------------------
+
+
+def test_models_read_and_write_the_wire(tmp_path: Path) -> None:
+    from pydantic import MISSING
+
+    acp = made(tmp_path, Flavour.PYDANTIC)
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Hi", "annotations": None}}
+    raw = {"sessionId": "s", "update": chunk}
+    found = acp.SessionNotification.model_validate(raw)
+    assert type(found.update) is acp.SessionUpdateAgentMessageChunk
+    assert type(found.update.content) is acp.ContentBlockText
+    assert found.update.content.annotations is None
+    assert found.update.content.meta is MISSING
+    assert found.model_dump() == json.loads(found.model_dump_json()) == raw
+    assert found == acp.SessionNotification(
+        sessionId="s",
+        update=acp.SessionUpdateAgentMessageChunk(content=acp.ContentBlockText(text="Hi", annotations=None)),
+    )
+    assert acp.SessionNotification.model_validate_json(json.dumps(raw)) == found
+
+
+def test_an_error_is_that_of_the_member_with_the_tag(tmp_path: Path) -> None:
+    notification = Adapter(made(tmp_path, Flavour.PYDANTIC), "SessionNotification")
+    bad = {"sessionId": "s", "update": {"sessionUpdate": "plan"}}
+    assert problems(notification, bad) == [(("update", "plan", "entries"), "missing")]
+    assert problems(notification, {**bad, "update": {"sessionUpdate": "new"}}) == [(("update",), "union_tag_invalid")]
+    snake_case = {"session_id": "s", "update": {"sessionUpdate": "plan", "entries": []}}
+    assert problems(notification, snake_case) == [(("sessionId",), "missing")]
+
+
+def test_a_bad_known_member_is_no_unknown_one(tmp_path: Path) -> None:
+    acp = made(tmp_path, Flavour.PYDANTIC, "--open")
+    notification = Adapter(acp, "SessionNotification")
+    new = {"sessionId": "s", "update": {"sessionUpdate": "new", "more": [1, None]}}
+    found = notification.read(new)
+    assert type(found.update) is acp.SessionUpdateOther
+    assert notification.written(found) == new
+    bad = {"sessionId": "s", "update": {"sessionUpdate": "plan"}}
+    assert problems(notification, bad) == [(("update", "plan", "entries"), "missing")]
+    assert problems(Adapter(acp, "SessionUpdateOther"), bad["update"]) == [((), "value_error")]
+    assert problems(notification, {"sessionId": "s", "update": {}}) == [(("update", "*", "sessionUpdate"), "missing")]
+
+
+def test_typed_dicts_have_the_keys_of_the_wire(tmp_path: Path) -> None:
+    acp = made(tmp_path, Flavour.TYPEDDICT)
+    assert acp.PromptRequest.__annotations__.keys() == {"sessionId", "prompt", "_meta"}
+    assert Adapter(acp, "PromptRequest").accepts({"sessionId": "s", "prompt": [], "_meta": None})
+    assert not Adapter(acp, "PromptRequest").accepts({"sessionId": "s", "prompt": [{"type": "text"}]})
+    value: dict[str, Any] = acp.PromptRequest(sessionId="s", prompt=[])
+    assert value == {"sessionId": "s", "prompt": []}
+
+
+@FLAVOURS
+def test_the_names_are_those_of_the_package(tmp_path: Path, flavour: Flavour) -> None:
+    acp = made(tmp_path, flavour, "--protocol", "2", "--extension", "auth-state")
+    model, _ = model_of(SchemaChoice(protocol=2, extensions=("auth-state",)))
+    assert {definition.name for definition in model.definitions} <= vars(acp).keys()
+    assert "auth-state" in str(acp.__doc__)
+    assert "From auth-state, 2026-11-02." in str(acp.AuthStatusRequest.__doc__)
+
+
+def test_a_module_is_written_again_and_other_files_are_not(tmp_path: Path) -> None:
+    out = write(tmp_path / "models.py", Flavour.PYDANTIC)
+    first = out.read_text(encoding="utf-8")
+    write(out, Flavour.PYDANTIC)
+    assert out.read_text(encoding="utf-8") == first
+    write(out, Flavour.TYPEDDICT)
+    assert out.read_text(encoding="utf-8") != first
+    out.write_text("mine = 1\n", encoding="utf-8")
+    ran = run_acpgen("models", "--flavour", "pydantic", "--out", out, cwd=tmp_path)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "is not a file that acpgen wrote [foreign-file]" in ran.stderr
+    assert out.read_text(encoding="utf-8") == "mine = 1\n"
+
+
+@pytest.mark.parametrize("name", ["models", "my-models.py", "class.py"])
+def test_a_module_that_cannot_be_imported_is_refused(tmp_path: Path, name: str) -> None:
+    ran = run_acpgen("models", "--flavour", "pydantic", "--out", name, cwd=tmp_path)
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"Python cannot import {name!r} as a module: " in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("flavour", "name"),
+    [
+        *((Flavour.PYDANTIC, name) for name in ("BaseModel", "Field", "MISSING", "TypeAliasType")),
+        *((Flavour.TYPEDDICT, name) for name in ("TypedDict", "NotRequired")),
+    ],
+)
+def test_a_definition_with_a_name_of_the_library_is_refused(
+    packages: Packages, tmp_path: Path, flavour: Flavour, name: str
+) -> None:
+    schema = packages.write(schema_of(**{name: {"type": "object", "properties": {"a": TEXT}}}))
+    ran = run_acpgen("models", "--flavour", flavour.value, "--schema", schema, "--out", "models.py", cwd=tmp_path)
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"{name} has a name that modules for {flavour.value} use themselves [name-clash]" in ran.stderr
+
+
+# --- A configured output --------------------------------------------------------------------------------------------
+
+CONFIG = """
+[tool.acpgen.outputs.agent]
+out = "acp"
+[tool.acpgen.outputs.models]
+out = "acp_models"
+flavour = "pydantic"
+renames = { Ask = "PromptRequest" }
+"""
+
+
+def test_models_are_an_output_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(CONFIG, encoding="utf-8")
+    assert run_acpgen("build", "models", cwd=tmp_path).code == 0
+    module = tmp_path / "acp_models" / "__init__.py"
+    lock = json.loads((tmp_path / "acp_models" / "acpgen.lock").read_text(encoding="utf-8"))
+    assert lock["options"]["flavour"] == "pydantic"
+    assert lock["files"].keys() == {"__init__.py", "py.typed"}
+    assert run_acpgen("build", "models", "--dry-run", cwd=tmp_path).stdout == ""
+    assert run_acpgen("check", "models", cwd=tmp_path).stdout == "acp_models: up to date\n"
+    module.write_text(module.read_text(encoding="utf-8") + "x = 1\n", encoding="utf-8")
+    ran = run_acpgen("check", "models", cwd=tmp_path)
+    assert (ran.code, ran.stdout.splitlines()[:2]) == (1, ["acp_models: 1 edited", "  edited  __init__.py"])
+    assert "no differences" in run_acpgen("diff", "acp_models", "v1/2026-11-02", cwd=tmp_path).stdout
+    assert run_acpgen("build", "models", "--full", cwd=tmp_path).code == 0
+    acp = imported(module.read_text(encoding="utf-8"))
+    assert acp.Ask is acp.PromptRequest
+
+
+def test_models_are_for_one_protocol(tmp_path: Path) -> None:
+    arguments = ("--flavour", "typeddict", "--protocol", "1", "--protocol", "2", "--out", "acp_models")
+    ran = run_acpgen("build", *arguments, cwd=tmp_path)
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
+    assert "--flavour typeddict (command line) is for one protocol [usage]" in ran.stderr
+
+
+# --- The table of docs/models.md ------------------------------------------------------------------------------------
+
+OBJECT = {
+    "type": "object",
+    "properties": {
+        "must": {"type": ["string", "null"]},
+        "may": TEXT,
+        "null": {"type": ["string", "null"]},
+        "default": {"type": "array", "items": TEXT, "default": ["x"]},
+        "short": {"type": "string", "minLength": 2},
+        "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+        "many": {"type": "array", "items": TEXT, "minItems": 2},
+    },
+    "required": ["must"],
+}
+
+
+def both(packages: Packages, **definitions: Any) -> tuple[Adapter, Adapter]:
+    """The type `Thing` of models and of typed dicts."""
+    models, dicts = (Adapter(of(packages, flavour, None, **definitions), "Thing") for flavour in Flavour)
+    return models, dicts
+
+
+def test_absent_is_not_null(packages: Packages) -> None:
+    for adapter in both(packages, Thing=OBJECT):
+        assert not adapter.accepts({})
+        assert not adapter.accepts({"must": "a", "may": None})
+        for raw in ({"must": None}, {"must": "a", "null": None}, {"must": "a", "null": "b", "may": "c"}):
+            written = adapter.written(adapter.read(raw))
+            assert {key: item for key, item in written.items() if key != "default"} == raw
+
+
+def test_defaults_are_filled_in_by_models(packages: Packages) -> None:
+    models, dicts = both(packages, Thing=OBJECT)
+    first, second = models.read({"must": None}), models.read({"must": None})
+    assert first.default == second.default == ["x"]
+    assert first.default is not second.default
+    assert "default" not in dicts.read({"must": None})
+
+
+def test_defaults_that_are_objects_have_their_tag(packages: Packages) -> None:
+    member = {
+        kind: {"type": "object", "properties": {"kind": {"const": kind}, "n": {"type": "integer", "default": 1}}}
+        for kind in "ab"
+    }
+    either = {"oneOf": [{"title": kind, **node, "required": ["kind"]} for kind, node in member.items()]}
+    holder = {"type": "object", "properties": {"either": {"$ref": "#/$defs/Either", "default": {"kind": "b", "n": 2}}}}
+    models, _ = both(packages, Either=either, Thing=holder)
+    assert models.written(models.read({})) == {"either": {"kind": "b", "n": 2}}
+
+
+@pytest.mark.parametrize("bad", [{"short": "a"}, {"port": 0}, {"port": 65536}, {"many": ["a"]}])
+def test_limits_are_checked_by_models(packages: Packages, bad: Any) -> None:
+    models, dicts = both(packages, Thing=OBJECT)
+    assert not models.accepts({"must": None, **bad})
+    assert dicts.accepts({"must": None, **bad})
+
+
+@pytest.mark.parametrize("wrong", ["1", True, 1.5, 1.0, None])
+def test_nothing_is_converted(packages: Packages, wrong: Any) -> None:
+    for adapter in both(packages, Thing={"type": "object", "properties": {"n": {"type": "integer"}}}):
+        assert adapter.accepts({"n": 1})
+        assert not adapter.accepts({"n": wrong})
+
+
+@FLAVOURS
+def test_enumerations_are_closed_or_open(packages: Packages, flavour: Flavour) -> None:
+    closed = {"enum": ["a", "b"]}
+    free = {"anyOf": [{"const": "a", "type": "string"}, {"type": "string", "title": "other"}]}
+    acp = of(packages, flavour, Thing={"type": "object", "properties": {"closed": closed, "free": free}})
+    thing = Adapter(acp, "Thing")
+    assert thing.accepts({"closed": "a", "free": "new"})
+    assert not thing.accepts({"closed": "new"})
+    assert not thing.accepts({"free": 1})
+    opened = of(packages, flavour, Options(open=True), Thing={"type": "object", "properties": {"closed": closed}})
+    assert Adapter(opened, "Thing").accepts({"closed": "new"})
+
+
+def test_unknown_properties(packages: Packages) -> None:
+    raw = {"must": None, "new": [1]}
+    models, _ = both(packages, Thing=OBJECT)
+    assert "new" not in models.written(models.read(raw))
+    keeping = Adapter(of(packages, Flavour.PYDANTIC, Options(keep_unknown=True), Thing=OBJECT), "Thing")
+    assert keeping.read(raw).model_extra == {"new": [1]}
+    assert keeping.written(keeping.read(raw)) == {**raw, "default": ["x"]}
+
+
+def test_a_tag_may_be_left_out_by_constructors_alone(tmp_path: Path) -> None:
+    acp = made(tmp_path, Flavour.PYDANTIC)
+    assert acp.ContentBlockText(text="Hi").model_dump() == {"type": "text", "text": "Hi"}
+    assert not Adapter(acp, "ContentBlock").accepts({"text": "Hi"})
+
+
+def test_members_with_and_without_a_tag(tmp_path: Path) -> None:
+    """A known tag is tried first; then the members without one, as in the package."""
+    acp = made(tmp_path, Flavour.PYDANTIC)
+    server = Adapter(acp, "McpServer")
+    named = {"name": "n", "url": "u", "headers": []}
+    assert type(server.read({"type": "http", **named})) is acp.McpServerHttp
+    assert type(server.read({"name": "n", "command": "c", "args": [], "env": []})) is acp.McpServerStdio
+    assert not server.accepts(named)
+
+
+# --- Names ----------------------------------------------------------------------------------------------------------
+
+ODD = [
+    *("class", "json", "copy", "list", "str", "model_config", "a-b"),
+    *("$ref", "from", "Thing", "Any", "__private", 'q"', "pydantic", "builtins", "classmethod", "isXyz"),
+]
+
+
+@FLAVOURS
+def test_any_property_has_a_name(packages: Packages, flavour: Flavour) -> None:
+    properties = {wire: {"type": "array", "items": TEXT} for wire in ODD}
+    thing = {"type": "object", "properties": properties, "required": ODD[:7]}
+    acp = of(packages, flavour, Thing=thing, User={"type": "object", "properties": {"it": {"$ref": "#/$defs/Thing"}}})
+    raw = {"it": {wire: [wire] for wire in ODD}}
+    user = Adapter(acp, "User")
+    assert user.written(user.read(raw)) == raw
+
+
+def test_no_attribute_hides_one_of_pydantic() -> None:
+    from pydantic import BaseModel
+
+    assert {name for name in dir(BaseModel) if not name.startswith("_")} <= RESERVED_ATTRIBUTES
+
+
+@FLAVOURS
+def test_texts_of_a_schema_are_no_code(packages: Packages, flavour: Flavour) -> None:
+    evil = '"""\nraise SystemExit(1)\n"""\\'
+    properties = {"a": {"type": "string", "description": evil}, evil + "a": {"const": evil}}
+    acp = of(packages, flavour, Thing={"type": "object", "properties": properties, "description": evil})
+    assert Adapter(acp, "Thing").accepts({evil + "a": evil})
+
+
+@FLAVOURS
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_insertions_rename_nothing(packages: Packages, flavour: Flavour, protocol: int) -> None:
+    root = json.loads(find_release(protocol, "2026-11-02").schema.read_text(encoding="utf-8"))
+    before = names_in(root, packages, flavour, protocol)
+    after = names_in(with_insertions(root), packages, flavour, protocol)
+    assert len(after) > len(before)
+    assert {name: gone for name, had in before.items() if (gone := had - after.get(name, set()))} == {}
+    assert before.keys() <= after.keys()
+
+
+def names_in(root: Any, packages: Packages, flavour: Flavour, protocol: int) -> dict[str, set[str]]:
+    """The names of a module, with the attributes of its classes."""
+    model, _ = model_of(SchemaChoice(protocol=protocol, schema=packages.write(root)))
+    found: dict[str, set[str]] = {}
+    for node in ast.parse(render_models(model, flavour)).body:
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                targets = [each.target for each in body if isinstance(each, ast.AnnAssign)]
+                found[name] = {each.id for each in targets if isinstance(each, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                found[name] = set()
+    return found
+
+
+def with_insertions(root: Any) -> Any:
+    """The schema with a new definition, and a new first property and a new first member wherever there are some."""
+    changed = copy.deepcopy(root)
+    for at, node in enumerate(changed["$defs"].values()):
+        if node.get("x-docs-ignore"):
+            continue
+        if "properties" in node:
+            node["properties"] = {f"zzzInserted{at}": TEXT, **node["properties"]}
+        members = node.get("oneOf", [])
+        tags = [key for each in members for key, part in each.get("properties", {}).items() if "const" in part]
+        if tags:
+            tag = {"type": "string", "const": "zzz_inserted"}
+            members.insert(0, {"type": "object", "properties": {tags[0]: tag}, "required": [tags[0]]})
+    changed["$defs"] = {"AaaInserted": {"type": "object", "properties": {"a": TEXT}}, **changed["$defs"]}
+    return changed
+
+
+# --- All schemas ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+@FLAVOURS
+@pytest.mark.parametrize("name", FILES if DEEP else FILES[::3])
+def test_published_schemas(name: str, flavour: Flavour) -> None:
+    path = published(name)
+    for options in (Options(), Options(open=True, keep_unknown=True)):
+        model, _ = model_of(SchemaChoice(schema=path, protocol=protocol_of(path)), options)
+        acp = imported(render_models(model, flavour))
+        for definition in model.definitions:
+            Adapter(acp, definition.name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_bundled_schemas_are_typed(tmp_path: Path, checker: str) -> None:
+    """Also where keys are no identifiers."""
+    require(find_spec(checker), checker)
+    schemas = [SchemaChoice(schema=REPOSITORY / "tests/golden/structs/input/schema.json")]
+    for release in list_releases():
+        known = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+        schemas.append(known)
+    for at, sources in enumerate(schemas):
+        for options in (Options(), Options(open=True, keep_unknown=True)):
+            for flavour in Flavour:
+                text = render_models(model_of(sources, options)[0], flavour)
+                name = f"{flavour.value}_{at}_{'open' if options.open else 'closed'}.py"
+                (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    files = sorted(path.name for path in tmp_path.glob("*.py"))
+    options = ["--strict"] if checker == "mypy" else ["--pythonpath", sys.executable]
+    command = [sys.executable, "-m", checker, *options, *files]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
