@@ -9,21 +9,23 @@ from acpgen.schema.bundled import bundled_fragments
 from acpgen.schema.walk import methods_of, schema_map
 
 
-@cache
 def extensions_with(protocol: int, owner: str, name: str) -> tuple[str, ...]:
     """The bundled extensions that add the property `name` to the class `owner`; without one, the method `name`."""
-    found: dict[str, None] = {}
+    return tuple(_known(protocol).get((owner, name), ()))
+
+
+@cache
+def _known(protocol: int) -> dict[tuple[str, str], dict[str, None]]:
+    """The extensions by class and property, and by method: a trace may have very many unknown names."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
     for fragment in bundled_fragments(protocol):
         definitions = schema_map(fragment.document.root, "$defs")
-        if owner:
-            known = {
-                key
-                for definition, node in definitions.items()
-                if class_name(definition) == owner and isinstance(node, dict)
-                for key in schema_map(node, "properties")
-            }
-        else:
-            known = {method for _, method in methods_of(definitions)}
-        if name in known:
-            found[fragment.document.root["id"]] = None
-    return tuple(found)
+        keys = [
+            (class_name(definition), key)
+            for definition, node in definitions.items()
+            if isinstance(node, dict)
+            for key in schema_map(node, "properties")
+        ]
+        for key in [*keys, *(("", method) for _, method in methods_of(definitions))]:
+            found.setdefault(key, {})[fragment.document.root["id"]] = None
+    return found

@@ -97,9 +97,7 @@ def planted(lines: list[Json], trace: Path) -> list[str]:
     messages = [each["msg"] for each in lines]
     question = max(at for at, each in enumerate(messages) if each.get("method") == "session/request_permission")
     answer = next(at for at in range(question, len(lines)) if is_answer(lines[at], messages[question]))
-    piece = next(
-        each for each in lines if '"update": {"sessionUpdate": "agent_message_chunk"' in json.dumps(each)[:250]
-    )
+    piece = next(each for each in lines if tag_of(each["msg"]) == "agent_message_chunk")
     late = json.loads(json.dumps(piece))
     late["msg"]["params"]["update"]["content"]["text"] = 5
     kept = [*lines[:answer], *lines[answer + 1 :], late]
@@ -110,3 +108,9 @@ def planted(lines: list[Json], trace: Path) -> list[str]:
 def is_answer(line: Json, asked: Json) -> bool:
     message = line["msg"]
     return bool(line["from"] == "client" and "method" not in message and message["id"] == asked["id"])
+
+
+def tag_of(message: Json) -> Json:
+    """The tag of an update."""
+    params = message.get("params")
+    return params["update"].get("sessionUpdate") if isinstance(params, dict) and "update" in params else None
