@@ -32,7 +32,7 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    "on_demand/codec.py",
+    *("on_demand/codec.py", "on_demand/properties.py", "on_demand/secrets.py"),
     *(f"{module}.py" for module in copied_modules((Role.AGENT,), runtime=True)),
     "py.typed",
 }

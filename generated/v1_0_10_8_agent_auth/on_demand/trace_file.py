@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 MAX_FILE: Final = 64 * 2**20
 """A file that would get larger is renamed, with ".1" at the end, and a new one begins: two of them are kept."""
@@ -67,7 +67,7 @@ class Mask:
             return {name: _hidden(each) if name == "result" else self._value(each) for name, each in message.items()}
         return self._value(message)
 
-    def _is_secret(self, method: object) -> bool:
+    def _is_secret(self, method: object) -> TypeGuard[str]:
         return isinstance(method, str) and method in self._params
 
     def _value(self, value: Any) -> Any:
