@@ -247,7 +247,7 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(process.returncode)
 """
-"""Says what the command took at most. It is small: what a process starts counts the memory of its starter as its own."""
+"""Says what the command took at most. It is small, for a new process counts the memory of its starter as its own."""
 
 
 @pytest.mark.parametrize(
