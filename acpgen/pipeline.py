@@ -19,7 +19,7 @@ from acpgen.sources.inputs import Inputs, find_all_inputs, manifest_head
 
 if TYPE_CHECKING:
     from acpgen.emit.package import Package
-    from acpgen.ir.model import Model
+    from acpgen.ir import model as ir
     from acpgen.ir.options import Options
     from acpgen.output import Plan
     from acpgen.schema.bundled import Release
@@ -72,7 +72,7 @@ class Compiled:
     """One protocol: the composed schema, its model, and the diagnostics about both by place."""
 
     composed: Composed
-    model: Model
+    model: ir.Model
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -130,7 +130,7 @@ def _note_ungated(methods: list[str], report: Report) -> None:
     )
 
 
-def make_package(models: Sequence[Model], options: BuildOptions, timings: Timings) -> Package:
+def make_package(models: Sequence[ir.Model], options: BuildOptions, timings: Timings) -> Package:
     """Emit and format the files of a package. Raises `InputError` for renames that clash with its names."""
     from acpgen.emit.format import format_files
     from acpgen.emit.models import emit_models

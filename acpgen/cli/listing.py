@@ -12,11 +12,11 @@ import typer
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
 from acpgen.config import SchemaChoice
+from acpgen.ir import model as ir
 from acpgen.roles import RoleChoice, Side
 from acpgen.text import fit, printable
 
 if TYPE_CHECKING:
-    from acpgen.ir.model import Method, Model, TypeExpr
     from acpgen.schema.fitting import Fit
 
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -58,12 +58,12 @@ def methods_command(
 class _Listed:
     """A method. If the role passes it on: the method of the class for that, and the side that sends it."""
 
-    method: Method
+    method: ir.Method
     handler: str = ""
     sender: Side | None = None
 
 
-def _listed(model: Model, role: RoleChoice) -> list[_Listed]:
+def _listed(model: ir.Model, role: RoleChoice) -> list[_Listed]:
     from acpgen.emit.roles import RoleView
 
     passing = [RoleView(each.record, model) for each in role.roles if each.record.passes]
@@ -106,10 +106,9 @@ def _method_as_json(listed: _Listed) -> dict[str, object]:
     }
 
 
-def _type_name(expression: TypeExpr) -> str:
-    from acpgen.ir.model import Ref
+def _type_name(expression: ir.TypeExpr) -> str:
 
-    return expression.name if isinstance(expression, Ref) else "any JSON"
+    return expression.name if isinstance(expression, ir.Ref) else "any JSON"
 
 
 @parameters.takes_schema

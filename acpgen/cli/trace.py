@@ -18,7 +18,7 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Severity, input_error
 
 if TYPE_CHECKING:
-    from acpgen.ir.model import Model
+    from acpgen.ir import model as ir
     from acpgen.trace.conversation import Total
     from acpgen.trace.reading import Trace
 
@@ -105,7 +105,7 @@ def _check(
         raise typer.Exit(1)
 
 
-def _models(given: parameters.Given) -> dict[int, Model]:
+def _models(given: parameters.Given) -> dict[int, ir.Model]:
     """The models of the selected protocols. Without a selection of protocols, all that are bundled."""
     from acpgen.pipeline import compile_protocol, load
     from acpgen.schema.bundled import list_releases

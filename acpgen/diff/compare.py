@@ -11,15 +11,15 @@ from acpgen.diff.definition_changes import added, compare_definitions, removed
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, Place, Use, Wire, breaks
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
 from acpgen.diff.rules import PROTOCOL_ADDED, PROTOCOL_REMOVED, SUBPACKAGE_ADDED, SUBPACKAGE_REMOVED
+from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
-from acpgen.ir.model import Model
 from acpgen.ir.usage import Misfit, TypeUsage
 from acpgen.roles import Side
 
 _Carriers = Mapping[MessageType, Misfit]
 
 
-def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:
+def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = None) -> Comparison:
     """All differences between two models; `names` are the user's names for them, by default their origins.
 
     Raises `InputError` if definitions are nested too deeply to be compared.

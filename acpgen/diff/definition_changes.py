@@ -23,20 +23,20 @@ from acpgen.diff.findings import (
 from acpgen.diff.rules import ALIAS_TYPE_RULES
 from acpgen.diff.spelling import shown
 from acpgen.diff.union_changes import compare_unions
-from acpgen.ir.model import Alias, Candidate, Definition, Enum, Model, Ref, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir import model as ir
 from acpgen.ir.order import members
 from acpgen.text import cut
 
 _KINDS = {
-    Struct: "a class",
-    TaggedUnion: "a union",
-    UntaggedUnion: "a union",
-    Enum: "an enum",
-    Alias: "an alias",
+    ir.Struct: "a class",
+    ir.TaggedUnion: "a union",
+    ir.UntaggedUnion: "a union",
+    ir.Enum: "an enum",
+    ir.Alias: "an alias",
 }
 
 
-def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
+def compare_definitions(bump: Bump, old: ir.Definition, new: ir.Definition) -> Iterator[DiffFinding]:
     """The differences between two definitions, including their names and texts."""
     if old.name != new.name:
         place = Place(type=new.name, was=old.name)
@@ -45,28 +45,28 @@ def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterato
     yield from _documentation(old, new)
 
 
-def added(definition: Definition) -> DiffFinding:
+def added(definition: ir.Definition) -> DiffFinding:
     """A type that only NEW has."""
     return DiffFinding(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
 
 
-def removed(definition: Definition) -> DiffFinding:
+def removed(definition: ir.Definition) -> DiffFinding:
     """A type that only OLD has."""
     message = f"type removed: {_KINDS[type(definition)]}"
     return DiffFinding(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
 
 
-def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
+def _by_kind(bump: Bump, old: ir.Definition, new: ir.Definition) -> Iterator[DiffFinding]:
     match old, new:
-        case Struct(), Struct():
+        case ir.Struct(), ir.Struct():
             yield from _structs(bump, old, new)
-        case (TaggedUnion() | UntaggedUnion()), (TaggedUnion() | UntaggedUnion()):
-            if isinstance(_behind(old, bump.old), Struct) is not isinstance(_behind(new, bump.new), Struct):
+        case (ir.TaggedUnion() | ir.UntaggedUnion()), (ir.TaggedUnion() | ir.UntaggedUnion()):
+            if isinstance(_behind(old, bump.old), ir.Struct) is not isinstance(_behind(new, bump.new), ir.Struct):
                 yield _other_kind(bump, old, new)  # the only class of a union can be constructed under its name
             yield from compare_unions(bump, old, new)
-        case Enum(), Enum():
+        case ir.Enum(), ir.Enum():
             yield from _enums(bump, old, new)
-        case Alias(), Alias():
+        case ir.Alias(), ir.Alias():
             if not bump.agree(old.type, new.type):
                 types, effect = (old.type, new.type), bump.effect(old.type, new.type)
                 yield bump.type_finding(ALIAS_TYPE_RULES, Place(type=new.name), types, effect=effect)
@@ -77,44 +77,48 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFindi
 # --- Definitions of different kinds ---------------------------------------------------------------------------------
 
 
-def _other_kind(bump: Bump, old: Definition, new: Definition) -> DiffFinding:
+def _other_kind(bump: Bump, old: ir.Definition, new: ir.Definition) -> DiffFinding:
     message = f"is {_described(new)} now; before: {_described(old)}"
     effect, source = bump.effect_inside(old.name, new.name), _source_of_other_kind(bump, old, new)
     return DiffFinding(rules.TYPE_KIND_CHANGED, Place(type=new.name), message, effect, source)
 
 
-def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> SourceEffect:
+def _source_of_other_kind(bump: Bump, old: ir.Definition, new: ir.Definition) -> SourceEffect:
     """The source verdict; enums, aliases and unions with one member are only names, so code may work unchanged."""
-    if {type(old), type(new)} == {Enum, Alias}:
-        return bump.source(Ref(old.name), Ref(new.name))
+    if {type(old), type(new)} == {ir.Enum, ir.Alias}:
+        return bump.source(ir.Ref(old.name), ir.Ref(new.name))
     before, after = _behind(old, bump.old), _behind(new, bump.new)
-    if isinstance(old, (TaggedUnion, UntaggedUnion)) and not isinstance(before, Struct) and isinstance(after, Struct):
+    if (
+        isinstance(old, (ir.TaggedUnion, ir.UntaggedUnion))
+        and not isinstance(before, ir.Struct)
+        and isinstance(after, ir.Struct)
+    ):
         return SOURCE_OK  # a union could not be called; its removed members have findings of their own
     still_exists = before is not old and before.name in bump.pairs.forward  # under its own name
-    if not isinstance(before, Struct) or not isinstance(after, Struct) or still_exists:
+    if not isinstance(before, ir.Struct) or not isinstance(after, ir.Struct) or still_exists:
         return breaks(Use.CONSTRUCT, Use.READ)
     found = [each.source for each in _structs(bump, before, after) if each.source.verdict is not SourceVerdict.OK]
     uses = tuple(dict.fromkeys(use for each in found for use in each.uses))
     return SourceEffect(SourceVerdict.worst(each.verdict for each in found), uses)
 
 
-def _behind(definition: Definition, model: Model) -> Definition:
+def _behind(definition: ir.Definition, model: ir.Model) -> ir.Definition:
     """The definition behind aliases and unions with a single member."""
     while True:
         match definition:
-            case Alias(type=Ref(name)) | UntaggedUnion(members=(Candidate(type=Ref(name)),)):
+            case ir.Alias(type=ir.Ref(name)) | ir.UntaggedUnion(members=(ir.Candidate(type=ir.Ref(name)),)):
                 definition = model.by_name[name]
             case _:
                 return definition
 
 
-def _described(definition: Definition) -> str:
+def _described(definition: ir.Definition) -> str:
     """The kind of a definition, with the members of a union and the target of an alias."""
     kind = _KINDS[type(definition)]
     match definition:
-        case TaggedUnion() | UntaggedUnion():
+        case ir.TaggedUnion() | ir.UntaggedUnion():
             return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 400)})"
-        case Alias(type=target):
+        case ir.Alias(type=target):
             return f"{kind} of {shown(target)}"
         case _:
             return kind
@@ -123,7 +127,7 @@ def _described(definition: Definition) -> str:
 # --- Classes --------------------------------------------------------------------------------------------------------
 
 
-def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
+def _structs(bump: Bump, old: ir.Struct, new: ir.Struct) -> Iterator[DiffFinding]:
     yield from compare_fields(bump, old, new)
     place = Place(type=new.name)
     before = bump.pairs.forward.get(old.base, old.base) if old.base is not None else None
@@ -143,16 +147,16 @@ def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
         yield DiffFinding(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
 
 
-def _is_for_other_tags(struct: Struct, model: Model) -> bool:
+def _is_for_other_tags(struct: ir.Struct, model: ir.Model) -> bool:
     """Whether the class is for the unknown tags of a union; the union has the finding about excluded tags."""
-    others = (each.other for each in model.definitions if isinstance(each, TaggedUnion))
+    others = (each.other for each in model.definitions if isinstance(each, ir.TaggedUnion))
     return any(other is not None and other.target == struct.name for other in others)
 
 
 # --- Enums ----------------------------------------------------------------------------------------------------------
 
 
-def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
+def _enums(bump: Bump, old: ir.Enum, new: ir.Enum) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     if old.primitive is not new.primitive:
         message = f"the values are of type {new.primitive.value} now; before: {old.primitive.value}"
@@ -167,7 +171,7 @@ def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
     yield from _values(old, new)
 
 
-def _values(old: Enum, new: Enum) -> Iterator[DiffFinding]:
+def _values(old: ir.Enum, new: ir.Enum) -> Iterator[DiffFinding]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
     for value in (*before, *after):
         place = Place(type=new.name, member=str(value))
@@ -184,7 +188,7 @@ def _values(old: Enum, new: Enum) -> Iterator[DiffFinding]:
 # --- Documentation --------------------------------------------------------------------------------------------------
 
 
-def _documentation(old: Definition, new: Definition) -> Iterator[DiffFinding]:
+def _documentation(old: ir.Definition, new: ir.Definition) -> Iterator[DiffFinding]:
     before, after = _texts(old), _texts(new)
     parts = [name for name, text in after.items() if before.get(name, text) != text]
     inner = cut(", ".join(filter(None, parts)), 200)
@@ -192,14 +196,14 @@ def _documentation(old: Definition, new: Definition) -> Iterator[DiffFinding]:
         yield DiffFinding(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 
-def _texts(definition: Definition) -> dict[str, str]:
+def _texts(definition: ir.Definition) -> dict[str, str]:
     """The texts about the members by name, and that about the definition under the empty name."""
     texts = {"": definition.doc}
     match definition:
-        case Struct(fields=fields):
+        case ir.Struct(fields=fields):
             texts |= {field.wire: field.doc for field in fields if not field.inherited}
-        case Enum(members=constants):
+        case ir.Enum(members=constants):
             texts |= {str(member.value): f"{member.title or ''}\n{member.doc}" for member in constants}
-        case TaggedUnion(variants=variants):
+        case ir.TaggedUnion(variants=variants):
             texts |= {variant.tag: variant.doc for variant in variants}
     return texts

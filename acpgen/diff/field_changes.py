@@ -10,8 +10,8 @@ from acpgen.diff.findings import FINE, SOURCE_OK, DiffFinding, Effect, Place, So
 from acpgen.diff.rules import FIELD_TYPE_RULES, TypeChange
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.diff.wire import left_out
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import Const, Field, Nullable, Ref, Struct, TypeExpr
 from acpgen.text import cut
 
 _GONE = breaks(Use.CONSTRUCT, Use.READ)
@@ -19,7 +19,7 @@ _MOST_PAIRS = 10_000
 """With more candidates than this, no renames are searched: it is another schema."""
 
 
-def compare_fields(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
+def compare_fields(bump: Bump, old: ir.Struct, new: ir.Struct) -> Iterator[DiffFinding]:
     """The differences of the properties; those of a common base class belong to the base class."""
     base = bump.pairs.forward.get(old.base) if old.base is not None else None
     has_base = base is not None and base == new.base
@@ -39,11 +39,11 @@ def compare_fields(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding
             yield _added(field, old, new)
 
 
-def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
+def _fields(struct: ir.Struct, *, own: bool) -> dict[str, ir.Field]:
     return {field.wire: field for field in struct.fields if not (own and field.inherited)}
 
 
-def _renamed(bump: Bump, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
+def _renamed(bump: Bump, before: dict[str, ir.Field], after: dict[str, ir.Field]) -> dict[str, str]:
     """The new names of renamed properties; a property with two possible new names has none."""
     gone = [field for wire, field in before.items() if wire not in after]
     come = [field for wire, field in after.items() if wire not in before]
@@ -57,12 +57,12 @@ def _renamed(bump: Bump, before: dict[str, Field], after: dict[str, Field]) -> d
     return found
 
 
-def _is_renamed(bump: Bump, old: Field, new: Field) -> bool:
+def _is_renamed(bump: Bump, old: ir.Field, new: ir.Field) -> bool:
     """Whether the types are the same, and one name has all words of the other or the type is a definition."""
     given, wanted = _bare(old.type), _bare(new.type)
     if _share_words(old.wire, new.wire):
         return bump.agree(given, wanted) or bump.type_change(given, wanted) is TypeChange.RESPELLED
-    return isinstance(given, Ref) and bump.agree(given, wanted) and old.required == new.required
+    return isinstance(given, ir.Ref) and bump.agree(given, wanted) and old.required == new.required
 
 
 def _share_words(one: str, other: str) -> bool:
@@ -71,16 +71,16 @@ def _share_words(one: str, other: str) -> bool:
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
 
-def _bare(expression: TypeExpr) -> TypeExpr:
-    return expression.inner if isinstance(expression, Nullable) else expression
+def _bare(expression: ir.TypeExpr) -> ir.TypeExpr:
+    return expression.inner if isinstance(expression, ir.Nullable) else expression
 
 
-def _unknown_to(struct: Struct) -> Wire:
+def _unknown_to(struct: ir.Struct) -> Wire:
     """The verdict on a property that the reader's class does not name."""
     return Wire.OK if struct.keeps_extra else Wire.LOSES
 
 
-def _rename(old: Field, new: Field, before: Struct, after: Struct) -> DiffFinding:
+def _rename(old: ir.Field, new: ir.Field, before: ir.Struct, after: ir.Struct) -> DiffFinding:
     effect = Effect(
         Wire.worst((left_out(None, new), _unknown_to(after))),
         Wire.worst((left_out(None, old), _unknown_to(before))),
@@ -89,27 +89,27 @@ def _rename(old: Field, new: Field, before: Struct, after: Struct) -> DiffFindin
     return DiffFinding(rules.FIELD_RENAMED, place, f"is the new name of {cut(old.wire)}", effect, source)
 
 
-def _removed(field: Field, owner: Struct) -> DiffFinding:
+def _removed(field: ir.Field, owner: ir.Struct) -> DiffFinding:
     rule = rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL
     message = f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}"
     effect = Effect(_unknown_to(owner), left_out(None, field))
     return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _GONE)
 
 
-def _added(field: Field, before: Struct, owner: Struct) -> DiffFinding:
+def _added(field: ir.Field, before: ir.Struct, owner: ir.Struct) -> DiffFinding:
     rule = rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL
     message = f"new {'required' if field.required else 'optional'} property: {shown(field.type)}"
     effect = Effect(left_out(None, field), _unknown_to(before))
     return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _needed(field))
 
 
-def _needed(field: Field) -> SourceEffect:
+def _needed(field: ir.Field) -> SourceEffect:
     """The verdict on constructor calls without the property; a required constant is no argument."""
-    is_argument = field.required and not isinstance(field.type, Const)
+    is_argument = field.required and not isinstance(field.type, ir.Const)
     return breaks(Use.CONSTRUCT) if is_argument else SOURCE_OK
 
 
-def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffFinding]:
+def _compare(bump: Bump, old: ir.Field, new: ir.Field, place: Place) -> Iterator[DiffFinding]:
     if old.required != new.required:
         yield _requirement(old, new, place)
     if not bump.agree(old.type, new.type):
@@ -122,7 +122,7 @@ def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffF
         yield DiffFinding(rules.FIELD_LENIENCY_CHANGED, place, message, effect=FINE)
 
 
-def _requirement(old: Field, new: Field, place: Place) -> DiffFinding:
+def _requirement(old: ir.Field, new: ir.Field, place: Place) -> DiffFinding:
     effect = Effect(left_out(old, new), left_out(new, old))
     if new.required:
         return DiffFinding(rules.FIELD_MADE_REQUIRED, place, "is required now", effect=effect, source=_needed(new))
@@ -131,7 +131,7 @@ def _requirement(old: Field, new: Field, place: Place) -> DiffFinding:
     return DiffFinding(rules.FIELD_MADE_OPTIONAL, place, f"is optional now{meaning}", effect=effect, source=source)
 
 
-def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffFinding]:
+def _default(bump: Bump, old: ir.Field, new: ir.Field, place: Place) -> Iterator[DiffFinding]:
     match old.default, new.default:
         case None, None:
             return

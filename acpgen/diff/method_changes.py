@@ -9,7 +9,7 @@ from acpgen.diff import rules
 from acpgen.diff.bump import Bump
 from acpgen.diff.findings import FINE, SOURCE_OK, DiffFinding, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown
-from acpgen.ir.model import Method, MethodKind, Model
+from acpgen.ir import model as ir
 from acpgen.roles import Side
 from acpgen.text import cut
 
@@ -17,13 +17,13 @@ _GONE = breaks(Use.CALL, Use.HANDLE)
 _REFUSED = Effect(Wire.BREAKS, Wire.BREAKS)
 
 
-def compare_protocols(old: Model, new: Model) -> Iterator[DiffFinding]:
+def compare_protocols(old: ir.Model, new: ir.Model) -> Iterator[DiffFinding]:
     """The differences that concern no method and no type."""
     for finding in (*_protocol(old, new), *_errors(old, new)):
         yield finding.sent_by(Side)
 
 
-def _protocol(old: Model, new: Model) -> Iterator[DiffFinding]:
+def _protocol(old: ir.Model, new: ir.Model) -> Iterator[DiffFinding]:
     place, before, after = Place(), old.envelope, new.envelope
     if old.protocol != new.protocol:
         message = f"the protocol has version {new.protocol} now; before: {old.protocol}"
@@ -41,7 +41,7 @@ def _protocol(old: Model, new: Model) -> Iterator[DiffFinding]:
         yield DiffFinding(rules.NULL_ERROR_IDS_REMOVED, place, "errors whose id is null are no longer allowed", FINE)
 
 
-def _errors(old: Model, new: Model) -> Iterator[DiffFinding]:
+def _errors(old: ir.Model, new: ir.Model) -> Iterator[DiffFinding]:
     before, after = ({each.code: each.name for each in model.errors.codes} for model in (old, new))
     gone = breaks(Use.IMPORT)
     for code, name in before.items():
@@ -70,7 +70,7 @@ def compare_methods(bump: Bump) -> Iterator[DiffFinding]:
         yield from _compare(bump, old, new)
 
 
-def _compare(bump: Bump, old: Method, new: Method) -> Iterator[DiffFinding]:
+def _compare(bump: Bump, old: ir.Method, new: ir.Method) -> Iterator[DiffFinding]:
     place = Place(method=new.wire, was=old.wire if old.wire != new.wire else None)
     if old.wire != new.wire:
         effect, source = Effect(_unhandled(old), _unhandled(new)), SOURCE_OK if old.name == new.name else _GONE
@@ -88,28 +88,28 @@ def _compare(bump: Bump, old: Method, new: Method) -> Iterator[DiffFinding]:
         yield DiffFinding(rules.DOCUMENTATION, Place(method=new.wire), "other text about the method")
 
 
-def _callers(method: Method) -> tuple[Side, ...]:
+def _callers(method: ir.Method) -> tuple[Side, ...]:
     return tuple(handler.peer for handler in method.handlers)
 
 
-def _refused(method: Method) -> Wire:
+def _refused(method: ir.Method) -> Wire:
     """The verdict on a message to a peer that does not handle the method."""
-    return Wire.BREAKS if method.kind is MethodKind.REQUEST else Wire.LOSES
+    return Wire.BREAKS if method.kind is ir.MethodKind.REQUEST else Wire.LOSES
 
 
-def _unhandled(method: Method) -> Wire:
+def _unhandled(method: ir.Method) -> Wire:
     """The same, for callers that check the capability first, if the method has one."""
     return Wire.OK if method.gate is not None else _refused(method)
 
 
-def _described(method: Method) -> str:
+def _described(method: ir.Method) -> str:
     """The kind, handlers and gate of the method."""
     handlers = " and ".join(side.value for side in method.handlers)
     gate = f", gated by {method.gate}" if method.gate is not None else ""
     return cut(f"{method.kind.value} to the {handlers}{gate}", 200)
 
 
-def _handlers(old: Method, new: Method) -> Iterator[DiffFinding]:
+def _handlers(old: ir.Method, new: ir.Method) -> Iterator[DiffFinding]:
     if old.side == new.side:
         return
     before, after = _callers(old), _callers(new)
@@ -129,7 +129,7 @@ def _handlers(old: Method, new: Method) -> Iterator[DiffFinding]:
     )
 
 
-def _types(bump: Bump, old: Method, new: Method) -> Iterator[DiffFinding]:
+def _types(bump: Bump, old: ir.Method, new: ir.Method) -> Iterator[DiffFinding]:
     for rule, before, after, senders, subject in (
         (rules.METHOD_PARAMS_CHANGED, old.params, new.params, _callers(new), "the parameters are"),
         (rules.METHOD_RESULT_CHANGED, old.result, new.result, new.handlers, "the result is"),
@@ -140,12 +140,12 @@ def _types(bump: Bump, old: Method, new: Method) -> Iterator[DiffFinding]:
             yield DiffFinding(rule, Place(method=new.wire), message, effect, _GONE).sent_by(senders)
 
 
-def states_gates(model: Model) -> bool:
+def states_gates(model: ir.Model) -> bool:
     """Whether the capabilities that methods need are known: the schema itself does not state them."""
     return model.release is not None or any(method.gate is not None for method in model.methods)
 
 
-def _gates(old: Method, new: Method) -> Iterator[DiffFinding]:
+def _gates(old: ir.Method, new: ir.Method) -> Iterator[DiffFinding]:
     callers = [side for side in _callers(new) if side in _callers(old)]
     place, refused = Place(method=new.wire), _refused(new)
     if old.gate is None:

@@ -11,23 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import (
-    Alias,
-    Choice,
-    Definition,
-    Enum,
-    ListOf,
-    MapOf,
-    Method,
-    Model,
-    Nullable,
-    Ref,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.ir.order import members, references, untagged
 from acpgen.ir.relations import concrete
 
@@ -47,12 +32,12 @@ class Pairs:
 
     forward: Mapping[str, str]
     backward: Mapping[str, str]
-    methods: Sequence[tuple[Method, Method]]
-    removed: Sequence[Method]
-    added: Sequence[Method]
+    methods: Sequence[tuple[ir.Method, ir.Method]]
+    removed: Sequence[ir.Method]
+    added: Sequence[ir.Method]
 
 
-def pair(old: Model, new: Model) -> Pairs:
+def pair(old: ir.Model, new: ir.Model) -> Pairs:
     """The pairs of two models."""
     methods, removed, added = _pair_methods(old, new)
     pairing = _Pairing(old, new)
@@ -61,10 +46,12 @@ def pair(old: Model, new: Model) -> Pairs:
     return Pairs(forward=pairing.forward, backward=backward, methods=methods, removed=removed, added=added)
 
 
-def _pair_methods(old: Model, new: Model) -> tuple[list[tuple[Method, Method]], list[Method], list[Method]]:
+def _pair_methods(
+    old: ir.Model, new: ir.Model
+) -> tuple[list[tuple[ir.Method, ir.Method]], list[ir.Method], list[ir.Method]]:
     """Pair in passes: by wire name and kind; by wire name; by types; by shapes of types, if the names are related."""
     pairs, removed, added = [], list(old.methods), list(new.methods)
-    passes: tuple[Callable[[Method, Model], Hashable], ...] = (
+    passes: tuple[Callable[[ir.Method, ir.Model], Hashable], ...] = (
         lambda method, _: (method.wire, method.kind),
         lambda method, _: method.wire,
         lambda method, _: (method.side, method.kind, method.params, method.result),
@@ -92,10 +79,10 @@ def _matches(mine: _Keyed[_Item], theirs: _Keyed[_Item]) -> Iterator[tuple[_Item
             yield item, known[key]
 
 
-def _message_shapes(method: Method, model: Model) -> tuple[Hashable, ...]:
+def _message_shapes(method: ir.Method, model: ir.Model) -> tuple[Hashable, ...]:
     parts = (method.params, method.result)
     return tuple(
-        shape(model.by_name[part.name], model) if isinstance(part, Ref) else part and sketch(part, model)
+        shape(model.by_name[part.name], model) if isinstance(part, ir.Ref) else part and sketch(part, model)
         for part in parts
     )
 
@@ -109,41 +96,41 @@ def _stems(name: str) -> set[str]:
     return {word.lower()[:_STEM] for word in names.words(name)}
 
 
-def shape(definition: Definition, model: Model, *, tag: str | None = None) -> tuple[str, frozenset[Hashable]]:
+def shape(definition: ir.Definition, model: ir.Model, *, tag: str | None = None) -> tuple[str, frozenset[Hashable]]:
     """The kind and the parts of the definition without the names of types; `tag` is a property to ignore."""
     match definition:
-        case Struct(fields=fields):
+        case ir.Struct(fields=fields):
             return "class", frozenset((each.wire, sketch(each.type, model)) for each in fields if each.wire != tag)
-        case TaggedUnion(variants=variants):
+        case ir.TaggedUnion(variants=variants):
             return "union", frozenset(each.tag for each in variants)
-        case UntaggedUnion():
+        case ir.UntaggedUnion():
             return "union", frozenset(sketch(each, model) for each in members(definition))
-        case Enum(members=constants):
+        case ir.Enum(members=constants):
             return "enum", frozenset(each.value for each in constants)
-        case Alias(type=target):
+        case ir.Alias(type=target):
             return "alias", frozenset({sketch(target, model)})
 
 
-def _are_alike(one: Definition, old: Model, other: Definition, new: Model) -> bool:
+def _are_alike(one: ir.Definition, old: ir.Model, other: ir.Definition, new: ir.Model) -> bool:
     """Whether two definitions in the same place have the same shape, or one class has all properties of the other."""
-    if isinstance(one, Struct) and isinstance(other, Struct):
+    if isinstance(one, ir.Struct) and isinstance(other, ir.Struct):
         mine, theirs = ({each.wire for each in struct.fields} for struct in (one, other))
         return (mine <= theirs or theirs <= mine) and bool(mine) is bool(theirs)
     return shape(one, old) == shape(other, new)
 
 
-def sketch(expression: TypeExpr, model: Model) -> str:
+def sketch(expression: ir.TypeExpr, model: ir.Model) -> str:
     """The type as text, without names: a rename does not change it."""
     match concrete(expression, model):
-        case Ref():
+        case ir.Ref():
             return "object"
-        case Nullable(inner):
+        case ir.Nullable(inner):
             return f"{sketch(inner, model)} or null"
-        case ListOf(item=item):
+        case ir.ListOf(item=item):
             return f"array of {sketch(item, model)}"
-        case MapOf(inner):
+        case ir.MapOf(inner):
             return f"map of {sketch(inner, model)}"
-        case Choice(primitive=primitive):
+        case ir.Choice(primitive=primitive):
             return primitive.value
         case other:
             return str(other)
@@ -153,19 +140,19 @@ def sketch(expression: TypeExpr, model: Model) -> str:
 class _Pairing:
     """Finds pairs of definitions: starting from known pairs, it compares the definitions in the same place of both."""
 
-    old: Model
-    new: Model
+    old: ir.Model
+    new: ir.Model
     forward: dict[str, str] = field(default_factory=dict)
     _todo: deque[tuple[str, str]] = field(default_factory=deque)
     _taken: set[str] = field(default_factory=set)
 
-    def run(self, methods: Iterable[tuple[Method, Method]]) -> None:
+    def run(self, methods: Iterable[tuple[ir.Method, ir.Method]]) -> None:
         for name in self.old.by_name:
             if name in self.new.by_name:
                 self._put(name, name)
         for one, other in methods:
             for part, known in ((one.params, other.params), (one.result, other.result)):
-                if isinstance(part, Ref) and isinstance(known, Ref):
+                if isinstance(part, ir.Ref) and isinstance(known, ir.Ref):
                     self._put(part.name, known.name)
         while self._todo:
             mine, theirs = self._todo.popleft()
@@ -178,29 +165,29 @@ class _Pairing:
             self._taken.add(known)
             self._todo.append((name, known))
 
-    def _put_alike(self, one: TypeExpr, other: TypeExpr) -> None:
+    def _put_alike(self, one: ir.TypeExpr, other: ir.TypeExpr) -> None:
         """Pair the definitions in two types in the same place, if they are alike."""
         for name, known in zip(references(one), references(other), strict=False):
             if _are_alike(self.old.by_name[name], self.old, self.new.by_name[known], self.new):
                 self._put(name, known)
 
-    def _inside(self, one: Definition, other: Definition) -> None:
+    def _inside(self, one: ir.Definition, other: ir.Definition) -> None:
         match one, other:
-            case Struct(), Struct():
+            case ir.Struct(), ir.Struct():
                 theirs = {each.wire: each for each in other.fields}
                 for each in one.fields:
                     if each.wire in theirs:
                         self._put_alike(each.type, theirs[each.wire].type)
                 if one.base is not None and other.base is not None:
-                    self._put_alike(Ref(one.base), Ref(other.base))
-            case Alias(), Alias():
+                    self._put_alike(ir.Ref(one.base), ir.Ref(other.base))
+            case ir.Alias(), ir.Alias():
                 self._put_alike(one.type, other.type)
-            case (TaggedUnion() | UntaggedUnion()), (TaggedUnion() | UntaggedUnion()):
+            case (ir.TaggedUnion() | ir.UntaggedUnion()), (ir.TaggedUnion() | ir.UntaggedUnion()):
                 self._tagged(one, other)
                 self._untagged(one, other)
 
-    def _tagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
-        if isinstance(one, TaggedUnion) and isinstance(other, TaggedUnion):
+    def _tagged(self, one: ir.TaggedUnion | ir.UntaggedUnion, other: ir.TaggedUnion | ir.UntaggedUnion) -> None:
+        if isinstance(one, ir.TaggedUnion) and isinstance(other, ir.TaggedUnion):
             targets = {each.tag: each.target for each in other.variants}
             for variant in one.variants:
                 if variant.tag in targets:
@@ -208,22 +195,22 @@ class _Pairing:
             if one.other is not None and other.other is not None:
                 self._put(one.other.target, other.other.target)
 
-    def _untagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
+    def _untagged(self, one: ir.TaggedUnion | ir.UntaggedUnion, other: ir.TaggedUnion | ir.UntaggedUnion) -> None:
         """Pair members of equal shape, then the single ones left over if they are alike. One union may have a tag."""
-        tag = next((each.tag for each in (one, other) if isinstance(each, TaggedUnion)), None)
+        tag = next((each.tag for each in (one, other) if isinstance(each, ir.TaggedUnion)), None)
         loose = {*untagged(one), *untagged(other)}
         mine, theirs = self._free(one), self._free(other, new=True)
         for name, known in _matches(
             [(shape(self.old.by_name[name], self.old, tag=tag), name) for name in mine],
             [(shape(self.new.by_name[name], self.new, tag=tag), name) for name in theirs],
         ):
-            if Ref(name) in loose or Ref(known) in loose:
+            if ir.Ref(name) in loose or ir.Ref(known) in loose:
                 self._put(name, known)
         mine, theirs = self._free(one), self._free(other, new=True)
-        if len(mine) == len(theirs) == 1 and not loose.isdisjoint(map(Ref, mine + theirs)):
-            self._put_alike(Ref(mine[0]), Ref(theirs[0]))
+        if len(mine) == len(theirs) == 1 and not loose.isdisjoint(map(ir.Ref, mine + theirs)):
+            self._put_alike(ir.Ref(mine[0]), ir.Ref(theirs[0]))
 
-    def _free(self, union: TaggedUnion | UntaggedUnion, *, new: bool = False) -> list[str]:
+    def _free(self, union: ir.TaggedUnion | ir.UntaggedUnion, *, new: bool = False) -> list[str]:
         """The members without a counterpart."""
         paired = self._taken if new else self.forward.keys()
-        return [each.name for each in members(union) if isinstance(each, Ref) and each.name not in paired]
+        return [each.name for each in members(union) if isinstance(each, ir.Ref) and each.name not in paired]

@@ -7,24 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from acpgen.diff.findings import SOURCE_OK, SourceEffect, Use, breaks
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Choice,
-    Const,
-    Enum,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 from acpgen.ir.order import members
 
 Atoms: TypeAlias = frozenset[tuple[object, ...]]
@@ -37,42 +20,42 @@ _ANY = ("any",)
 class PythonTypes:
     """Reads the types of one model; `shared` gives the common name of a paired definition in both models."""
 
-    model: Model
+    model: ir.Model
     shared: Callable[[str], str | None]
 
-    def atoms(self, expression: TypeExpr) -> Atoms:
+    def atoms(self, expression: ir.TypeExpr) -> Atoms:
         """The members of the Python union for the type."""
         match expression:
-            case Scalar(primitive=primitive):
+            case ir.Scalar(primitive=primitive):
                 return frozenset({("scalar", primitive)})
-            case Const(value):
+            case ir.Const(value):
                 return frozenset({("literal", type(value).__name__, value)})
-            case Choice(primitive=primitive, values=values, open=is_open):
+            case ir.Choice(primitive=primitive, values=values, open=is_open):
                 literals = {("literal", type(value).__name__, value) for value in values}
                 return frozenset(literals | ({("scalar", primitive)} if is_open else set()))
-            case ListOf(item=item):
+            case ir.ListOf(item=item):
                 return frozenset({("list", self.atoms(item))})
-            case MapOf(inner):
+            case ir.MapOf(inner):
                 return frozenset({("map", self.atoms(inner))})
-            case AnyJson() | Nullable(AnyJson()):
+            case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
                 return frozenset({_ANY})
-            case Nullable(inner):
-                return self.atoms(inner) | {("scalar", Primitive.NULL)}
-            case Ref(name):
+            case ir.Nullable(inner):
+                return self.atoms(inner) | {("scalar", ir.Primitive.NULL)}
+            case ir.Ref(name):
                 return self._named(name)
 
     def _named(self, name: str) -> Atoms:
         shared = self.shared(name)
         match self.model.by_name[name]:
-            case Alias(type=target):
+            case ir.Alias(type=target):
                 return self.atoms(target)
-            case Struct() | TaggedUnion() | UntaggedUnion() if shared is not None:
+            case ir.Struct() | ir.TaggedUnion() | ir.UntaggedUnion() if shared is not None:
                 return frozenset({("definition", shared)})
-            case Enum(primitive=primitive, members=constants, open=is_open):
+            case ir.Enum(primitive=primitive, members=constants, open=is_open):
                 values = tuple(each.value for each in constants)
-                known = self.atoms(Choice(primitive=primitive, values=values, open=is_open))
+                known = self.atoms(ir.Choice(primitive=primitive, values=values, open=is_open))
                 return known if shared is None else frozenset({("enum", shared, known)})
-            case TaggedUnion() | UntaggedUnion() as union:
+            case ir.TaggedUnion() | ir.UntaggedUnion() as union:
                 return frozenset(atom for each in members(union) for atom in self.atoms(each))
             case _:
                 return frozenset({("only here", id(self.model), name)})
@@ -115,12 +98,12 @@ def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
     return frozenset(found)
 
 
-_LITERALS = {"str": Primitive.STRING, "int": Primitive.INTEGER, "bool": Primitive.BOOLEAN}
+_LITERALS = {"str": ir.Primitive.STRING, "int": ir.Primitive.INTEGER, "bool": ir.Primitive.BOOLEAN}
 
 
 def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known: bool) -> bool:
     match known, atom:
-        case ("scalar", Primitive.NUMBER), ("scalar", Primitive.INTEGER) | ("literal", "int", _):
+        case ("scalar", ir.Primitive.NUMBER), ("scalar", ir.Primitive.INTEGER) | ("literal", "int", _):
             return True
         case ("scalar", primitive), ("literal", str(kind), _):
             return primitive is _LITERALS[kind]

@@ -6,22 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from acpgen.emit.source import hint
-from acpgen.ir.model import (
-    Choice,
-    Const,
-    Construct,
-    Leniency,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Nullable,
-    Ref,
-    Scalar,
-    TypeExpr,
-    Value,
-)
+from acpgen.ir import model as ir
 from acpgen.text import cut
 
 
@@ -34,46 +19,46 @@ class Spelling:
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-def spelled(expression: TypeExpr, name: Callable[[str], str]) -> Spelling:
+def spelled(expression: ir.TypeExpr, name: Callable[[str], str]) -> Spelling:
     """The type in a comparable form; `name` gives the common name of a definition in both models."""
     match expression:
-        case Ref(target):
+        case ir.Ref(target):
             return Spelling(("ref", name(target)))
-        case Scalar(primitive=primitive, annotations=annotations):
+        case ir.Scalar(primitive=primitive, annotations=annotations):
             bounds = (expression.minimum, expression.maximum, expression.min_length)
             return Spelling(("scalar", primitive), bounds, annotations)
-        case Const(value):
+        case ir.Const(value):
             return Spelling(("const", type(value).__name__, value))
-        case Choice(primitive=primitive, values=values, open=is_open):
+        case ir.Choice(primitive=primitive, values=values, open=is_open):
             return Spelling(("choice", primitive, frozenset(values), is_open))
-        case ListOf(item=item, min_items=least):
+        case ir.ListOf(item=item, min_items=least):
             inner = spelled(item, name)
             return replace(inner, bare=("list", inner.bare), bounds=(least, *inner.bounds))
-        case MapOf(value) | Nullable(value):
+        case ir.MapOf(value) | ir.Nullable(value):
             inner = spelled(value, name)
             return replace(inner, bare=(type(expression).__name__, inner.bare))
         case _:
             return Spelling(("any",))
 
 
-def shown(expression: TypeExpr) -> str:
+def shown(expression: ir.TypeExpr) -> str:
     """The type as in generated code, with its bounds."""
     return cut(str(hint(expression)) + _bounds(expression))
 
 
-def _bounds(expression: TypeExpr) -> str:
+def _bounds(expression: ir.TypeExpr) -> str:
     match expression:
-        case Nullable(inner) | MapOf(inner):
+        case ir.Nullable(inner) | ir.MapOf(inner):
             return _bounds(inner)
-        case ListOf(item=item, min_items=least):
+        case ir.ListOf(item=item, min_items=least):
             return (f", {least} or more items" if least else "") + _bounds(item)
-        case Scalar():
+        case ir.Scalar():
             return _limits(expression)
         case _:
             return ""
 
 
-def _limits(scalar: Scalar) -> str:
+def _limits(scalar: ir.Scalar) -> str:
     parts = [
         f"{text} {bound:g}" if isinstance(bound, float) else f"{text} {bound}"
         for text, bound in (
@@ -86,27 +71,27 @@ def _limits(scalar: Scalar) -> str:
     return ", " + ", ".join(parts) if parts else ""
 
 
-def shown_annotations(expression: TypeExpr) -> str:
+def shown_annotations(expression: ir.TypeExpr) -> str:
     """The `format`, `pattern` and the like of the type, or "none"."""
     return cut(", ".join(f"{key} {text}" for key, text in spelled(expression, str).annotations)) or "none"
 
 
-def shown_value(value: Value | None) -> str:
+def shown_value(value: ir.Value | None) -> str:
     """A default as text."""
     match value:
         case None:
             return "none"
-        case Literal(None):
+        case ir.Literal(None):
             return "null"
-        case Literal(bool() as flag):
+        case ir.Literal(bool() as flag):
             return str(flag).lower()
-        case Literal(scalar):
+        case ir.Literal(scalar):
             return cut(repr(scalar) if isinstance(scalar, str) else str(scalar), 40)
-        case ListValue(items):
+        case ir.ListValue(items):
             return "[]" if not items else "[…]"
-        case MapValue(items):
+        case ir.MapValue(items):
             return "{}" if not items else "{…}"
-        case Construct(name=name, arguments=arguments):
+        case ir.Construct(name=name, arguments=arguments):
             given = ", ".join(f"{key}={shown_value(each)}" for key, each in arguments)
             return cut(f"{name}({given})", 80)
 
@@ -118,6 +103,6 @@ _LENIENCY = {
 }
 
 
-def shown_leniency(leniency: Leniency) -> str:
+def shown_leniency(leniency: ir.Leniency) -> str:
     """The misfits that readers of a property forgive, in words."""
     return ", ".join(text for name, text in _LENIENCY.items() if getattr(leniency, name)) or "forgive nothing"

@@ -12,12 +12,12 @@ from acpgen.diff.bump import Bump
 from acpgen.diff.findings import SOURCE_OK, DiffFinding, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown, spelled
 from acpgen.emit.source import hint
-from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion
+from acpgen.ir import model as ir
 from acpgen.ir.order import members, untagged
 from acpgen.ir.relations import Coverage
 from acpgen.text import cut
 
-Union: TypeAlias = TaggedUnion | UntaggedUnion
+Union: TypeAlias = ir.TaggedUnion | ir.UntaggedUnion
 
 _CLASS_GONE = breaks(Use.IMPORT, Use.CONSTRUCT, Use.MATCH)
 
@@ -43,24 +43,24 @@ def compare_unions(bump: Bump, old: Union, new: Union) -> Iterator[DiffFinding]:
 
 
 _Name: TypeAlias = Callable[[str], str]
-_Members: TypeAlias = Mapping[tuple[str | None, object], TypeExpr]
+_Members: TypeAlias = Mapping[tuple[str | None, object], ir.TypeExpr]
 """The members of a union by their tag, or if they have none by their spelling."""
 
 
 def _members(union: Union, name: _Name) -> _Members:
-    variants = union.variants if isinstance(union, TaggedUnion) else ()
-    found: dict[tuple[str | None, object], TypeExpr] = {(each.tag, None): Ref(each.target) for each in variants}
+    variants = union.variants if isinstance(union, ir.TaggedUnion) else ()
+    found: dict[tuple[str | None, object], ir.TypeExpr] = {(each.tag, None): ir.Ref(each.target) for each in variants}
     spellings = [(spelled(each, name), each) for each in untagged(union)]
     counts = Counter(spelling.bare for spelling, _ in spellings)
     # bounds distinguish members that are otherwise the same
     return found | {(None, one.bare if counts[one.bare] == 1 else one): each for one, each in spellings}
 
 
-def _key(member: TypeExpr, name: _Name) -> object:
+def _key(member: ir.TypeExpr, name: _Name) -> object:
     return spelled(member, name).bare
 
 
-def _kept(bump: Bump, old: Union, new: Union) -> Mapping[object, tuple[TypeExpr, TypeExpr]]:
+def _kept(bump: Bump, old: Union, new: Union) -> Mapping[object, tuple[ir.TypeExpr, ir.TypeExpr]]:
     """The members that both unions have, with or without a tag."""
     before = {_key(each, bump.old_name): each for each in members(old)}
     after = {_key(each, str): each for each in members(new)}
@@ -68,48 +68,48 @@ def _kept(bump: Bump, old: Union, new: Union) -> Mapping[object, tuple[TypeExpr,
 
 
 def _tag(union: Union) -> str | None:
-    return union.tag if isinstance(union, TaggedUnion) else None
+    return union.tag if isinstance(union, ir.TaggedUnion) else None
 
 
-def _retagged(bump: Bump, old: Union, new: Union, kept: Iterable[tuple[TypeExpr, TypeExpr]]) -> DiffFinding:
+def _retagged(bump: Bump, old: Union, new: Union, kept: Iterable[tuple[ir.TypeExpr, ir.TypeExpr]]) -> DiffFinding:
     now, before = (f"distinguished by {tag}" if (tag := _tag(union)) else "tried in turn" for union in (new, old))
     return DiffFinding(
         rules.UNION_TAG_CHANGED,
         Place(type=new.name),
         f"the members are {now} now; before: {before}",
         effect=Effect(
-            Wire.worst(bump.forward.accepts(member, Ref(new.name)) for member, _ in kept),
-            Wire.worst(bump.backward.accepts(member, Ref(old.name)) for _, member in kept),
+            Wire.worst(bump.forward.accepts(member, ir.Ref(new.name)) for member, _ in kept),
+            Wire.worst(bump.backward.accepts(member, ir.Ref(old.name)) for _, member in kept),
         ),
     )
 
 
 def _noun(tag: str | None, union: Union) -> str:
-    return "member without a tag" if tag is None and isinstance(union, TaggedUnion) else "member"
+    return "member without a tag" if tag is None and isinstance(union, ir.TaggedUnion) else "member"
 
 
-def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> DiffFinding:
-    still_exists = isinstance(member, Ref) and member.name in bump.pairs.forward
+def _removed(bump: Bump, member: ir.TypeExpr, tag: str | None, *, union: Union) -> DiffFinding:
+    still_exists = isinstance(member, ir.Ref) and member.name in bump.pairs.forward
     return DiffFinding(
         rules.UNION_MEMBER_REMOVED,
         Place(type=union.name, member=str(hint(member)) if tag is None else tag),
         f"{_noun(tag, union)} removed: {shown(member)}",
-        effect=Effect(bump.forward.accepts(member, Ref(union.name)), Wire.OK),
+        effect=Effect(bump.forward.accepts(member, ir.Ref(union.name)), Wire.OK),
         source=risks(Use.CONSTRUCT, Use.MATCH) if still_exists else _CLASS_GONE,
     )
 
 
-def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> DiffFinding:
+def _added(bump: Bump, member: ir.TypeExpr, tag: str | None, *, old: Union, new: Union) -> DiffFinding:
     return DiffFinding(
         rules.UNION_MEMBER_ADDED,
         Place(type=new.name, member=str(hint(member)) if tag is None else tag),
         f"new {_noun(tag, new)}: {shown(member)}",
-        effect=Effect(Wire.OK, bump.backward.accepts(member, Ref(old.name))),
+        effect=Effect(Wire.OK, bump.backward.accepts(member, ir.Ref(old.name))),
         source=risks(Use.MATCH),
     )
 
 
-def _changed(bump: Bump, old: TypeExpr, new: TypeExpr, *, tag: str | None, union: Union) -> DiffFinding:
+def _changed(bump: Bump, old: ir.TypeExpr, new: ir.TypeExpr, *, tag: str | None, union: Union) -> DiffFinding:
     return DiffFinding(
         rules.UNION_MEMBER_CHANGED,
         Place(type=union.name, member=str(hint(new)) if tag is None else tag),
@@ -122,27 +122,27 @@ def _changed(bump: Bump, old: TypeExpr, new: TypeExpr, *, tag: str | None, union
 def _others(bump: Bump, old: Union, new: Union, covered: Set[object]) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     match _other(old, covered, bump.old_name), _other(new, covered, str):
-        case OtherVariant() as before, OtherVariant() as after:
+        case ir.OtherVariant() as before, ir.OtherVariant() as after:
             yield from _exclusions(old, before, new, after)
-        case None, OtherVariant(target=target):
+        case None, ir.OtherVariant(target=target):
             message = f"unknown tags are kept now, as {target}"
-            effect = Effect(Wire.OK, bump.backward.accepts(Ref(target), Ref(old.name)))
+            effect = Effect(Wire.OK, bump.backward.accepts(ir.Ref(target), ir.Ref(old.name)))
             yield DiffFinding(rules.UNION_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
-        case OtherVariant(target=target), None:
+        case ir.OtherVariant(target=target), None:
             message = f"unknown tags are refused now; {target} is removed"
-            effect = Effect(bump.forward.accepts(Ref(target), Ref(new.name)), Wire.OK)
+            effect = Effect(bump.forward.accepts(ir.Ref(target), ir.Ref(new.name)), Wire.OK)
             yield DiffFinding(rules.UNION_CLOSED, place, message, effect=effect, source=_CLASS_GONE)
 
 
-def _other(union: Union, covered: Set[object], name: _Name) -> OtherVariant | None:
+def _other(union: Union, covered: Set[object], name: _Name) -> ir.OtherVariant | None:
     """The member for unknown tags, unless it is covered."""
-    found = union.other if isinstance(union, TaggedUnion) else None
-    return None if found is None or _key(Ref(found.target), name) in covered else found
+    found = union.other if isinstance(union, ir.TaggedUnion) else None
+    return None if found is None or _key(ir.Ref(found.target), name) in covered else found
 
 
-def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[DiffFinding]:
+def _exclusions(old: Union, before: ir.OtherVariant, new: Union, after: ir.OtherVariant) -> Iterator[DiffFinding]:
     """The refused tags that belong to no member; tags of members have findings of their own."""
-    known = {each.tag for union in (old, new) if isinstance(union, TaggedUnion) for each in union.variants}
+    known = {each.tag for union in (old, new) if isinstance(union, ir.TaggedUnion) for each in union.variants}
     refused, readmitted = (
         {*one.excluded} - {*other.excluded} - known for one, other in ((after, before), (before, after))
     )

@@ -10,35 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from acpgen.diff.findings import Wire
+from acpgen.ir import model as ir
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
-from acpgen.ir.model import (
-    AnyJson,
-    Choice,
-    Const,
-    Construct,
-    Definition,
-    Field,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-    Value,
-)
 from acpgen.ir.order import members, untagged, untagged_for
 from acpgen.ir.relations import concrete, covers_scalar
 
-_NULL = Scalar(primitive=Primitive.NULL)
-_ANY = AnyJson()
+_NULL = ir.Scalar(primitive=ir.Primitive.NULL)
+_ANY = ir.AnyJson()
 
 
 @dataclass(slots=True)
@@ -49,15 +27,15 @@ class Acceptance:
     differences are findings of their own.
     """
 
-    sender: Model
-    reader: Model
+    sender: ir.Model
+    reader: ir.Model
     pairs: Mapping[str, str]
     _known: dict[tuple[str, str], Wire] = field(default_factory=dict)
     _known_defaults: dict[tuple[int, int], bool] = field(default_factory=dict)
 
-    def accepts(self, sent: TypeExpr, read: TypeExpr) -> Wire:
+    def accepts(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> Wire:
         """The verdict on all values of the type `sent`, read as the type `read`."""
-        if isinstance(sent, Ref) and isinstance(read, Ref):
+        if isinstance(sent, ir.Ref) and isinstance(read, ir.Ref):
             if self.pairs.get(sent.name) == read.name:
                 return Wire.OK
             key = (sent.name, read.name)
@@ -69,126 +47,130 @@ class Acceptance:
 
     def afresh(self, sent: str, read: str) -> Wire:
         """The verdict on two definitions, even if they are paired."""
-        return self._compare(Ref(sent), Ref(read))
+        return self._compare(ir.Ref(sent), ir.Ref(read))
 
-    def _compare(self, sent: TypeExpr, read: TypeExpr) -> Wire:
+    def _compare(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> Wire:
         known_sent, known_read = concrete(sent, self.sender), concrete(read, self.reader)
         match known_sent, known_read:
-            case _, AnyJson() | Nullable(AnyJson()):
+            case _, ir.AnyJson() | ir.Nullable(ir.AnyJson()):
                 return Wire.OK
-            case Nullable(inner), _:
+            case ir.Nullable(inner), _:
                 return Wire.worst((self.accepts(_NULL, read), self.accepts(inner, read)))
-            case Scalar(primitive=Primitive.NULL), Nullable():
+            case ir.Scalar(primitive=ir.Primitive.NULL), ir.Nullable():
                 return Wire.OK
-            case _, Nullable(inner):
+            case _, ir.Nullable(inner):
                 return self.accepts(sent, inner)
-            case Ref(name), _ if isinstance(union := self.sender.by_name[name], (TaggedUnion, UntaggedUnion)):
+            case ir.Ref(name), _ if isinstance(union := self.sender.by_name[name], (ir.TaggedUnion, ir.UntaggedUnion)):
                 return Wire.worst(self.accepts(each, read) for each in members(union))
-            case Ref(name), Ref(wanted):
+            case ir.Ref(name), ir.Ref(wanted):
                 return self._object(self.sender.struct(name), self.reader.by_name[wanted])
-            case _, Ref(name):
+            case _, ir.Ref(name):
                 return self._value(known_sent, self.reader.by_name[name])
-            case ListOf(item=item, min_items=least), ListOf(item=wanted, min_items=needed):
+            case ir.ListOf(item=item, min_items=least), ir.ListOf(item=wanted, min_items=needed):
                 return Wire.BREAKS if least < needed else self.accepts(item, wanted)
-            case MapOf(inner), MapOf(wanted):
+            case ir.MapOf(inner), ir.MapOf(wanted):
                 return self.accepts(inner, wanted)
-            case Ref(name), MapOf(wanted):
+            case ir.Ref(name), ir.MapOf(wanted):
                 struct = self.sender.struct(name)
                 types = [*([_ANY] if struct.keeps_extra else []), *(each.type for each in struct.fields)]
                 return Wire.worst(self.accepts(each, wanted) for each in types)
-            case _, Scalar() | Const() | Choice():
+            case _, ir.Scalar() | ir.Const() | ir.Choice():
                 return Wire.OK if covers_scalar(known_read, known_sent) else Wire.BREAKS
             case _:
                 return Wire.BREAKS
 
-    def _value(self, sent: TypeExpr, read: Definition) -> Wire:
+    def _value(self, sent: ir.TypeExpr, read: ir.Definition) -> Wire:
         """The verdict on values that are no objects of a class, read as a class or union."""
         match sent, read:
-            case MapOf(value), Struct(fields=fields):
+            case ir.MapOf(value), ir.Struct(fields=fields):
                 if any(each.required for each in fields):
                     return Wire.BREAKS
                 return Wire.worst([Wire.LOSES, *(self.accepts(value, each.type) for each in fields)])
-            case _, TaggedUnion() | UntaggedUnion():
+            case _, ir.TaggedUnion() | ir.UntaggedUnion():
                 found = [self.accepts(sent, each) for each in untagged(read)]
-                keeps_tag = isinstance(sent, MapOf) and isinstance(read, TaggedUnion) and read.other is not None
+                keeps_tag = isinstance(sent, ir.MapOf) and isinstance(read, ir.TaggedUnion) and read.other is not None
                 return _best([*found, Wire.LOSES if keeps_tag else Wire.BREAKS])
             case _:
                 return Wire.BREAKS
 
-    def _object(self, sent: Struct, read: Definition) -> Wire:
+    def _object(self, sent: ir.Struct, read: ir.Definition) -> Wire:
         """The verdict on objects of a class, read as a class or union."""
         match read:
-            case Struct():
+            case ir.Struct():
                 return self._properties(sent, read)
-            case TaggedUnion():
+            case ir.TaggedUnion():
                 return Wire.worst(self._with_tag(each, read) for each in self._by_tag(sent, read.tag))
-            case UntaggedUnion():
+            case ir.UntaggedUnion():
                 return _best(self._as_member(sent, each) for each in self._tried(sent, read))
             case _:
                 return Wire.BREAKS
 
-    def _tried(self, sent: Struct, union: TaggedUnion | UntaggedUnion) -> Iterator[TypeExpr]:
+    def _tried(self, sent: ir.Struct, union: ir.TaggedUnion | ir.UntaggedUnion) -> Iterator[ir.TypeExpr]:
         """The members without a tag that may read all objects of a class: its pair, and those that require no more."""
         pair = self.pairs.get(sent.name)
-        if pair is not None and Ref(pair) in untagged(union):
-            yield Ref(pair)
+        if pair is not None and ir.Ref(pair) in untagged(union):
+            yield ir.Ref(pair)
         yield from untagged_for(sent, union)
 
-    def _as_member(self, sent: Struct, read: TypeExpr) -> Wire:
+    def _as_member(self, sent: ir.Struct, read: ir.TypeExpr) -> Wire:
         """The verdict on objects of a class, read as a member of a union."""
         if sent is self.sender.by_name[sent.name]:
-            return self.accepts(Ref(sent.name), read)
+            return self.accepts(ir.Ref(sent.name), read)
         match concrete(read, self.reader):  # a narrower form of the class has no pair
-            case AnyJson():
+            case ir.AnyJson():
                 return Wire.OK
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 return self._as_member(sent, inner)
-            case Ref(name):
+            case ir.Ref(name):
                 return self._object(sent, self.reader.by_name[name])
             case _:
                 return Wire.BREAKS
 
-    def _by_tag(self, sent: Struct, key: str) -> Iterator[Struct]:
+    def _by_tag(self, sent: ir.Struct, key: str) -> Iterator[ir.Struct]:
         """The class once for each kind of tag that its objects may have, if the tag is not always the same."""
         tag = _property(sent, key)
         kind = concrete(tag.type, self.sender) if tag is not None else None
-        if tag is None or (tag.required and not isinstance(kind, (Choice, Nullable))):
+        if tag is None or (tag.required and not isinstance(kind, (ir.Choice, ir.Nullable))):
             yield sent
             return
         others = tuple(each for each in sent.fields if each is not tag)
-        inner = concrete(kind.inner, self.sender) if isinstance(kind, Nullable) else kind
-        known = (inner.value,) if isinstance(inner, Const) else inner.values if isinstance(inner, Choice) else ()
-        types: list[TypeExpr] = [Const(value) for value in known]
-        if inner is not None and not isinstance(inner, Const) and not (isinstance(inner, Choice) and not inner.open):
+        inner = concrete(kind.inner, self.sender) if isinstance(kind, ir.Nullable) else kind
+        known = (inner.value,) if isinstance(inner, ir.Const) else inner.values if isinstance(inner, ir.Choice) else ()
+        types: list[ir.TypeExpr] = [ir.Const(value) for value in known]
+        if (
+            inner is not None
+            and not isinstance(inner, ir.Const)
+            and not (isinstance(inner, ir.Choice) and not inner.open)
+        ):
             types.append(inner)
         for each in types:
             yield replace(sent, fields=(*others, replace(tag, type=each, required=True)))
-        if isinstance(kind, Nullable):
+        if isinstance(kind, ir.Nullable):
             yield replace(sent, fields=(*others, replace(tag, type=_NULL)))
         elif not tag.required:
             yield replace(sent, fields=others)
 
-    def _with_tag(self, sent: Struct, union: TaggedUnion) -> Wire:
+    def _with_tag(self, sent: ir.Struct, union: ir.TaggedUnion) -> Wire:
         """The verdict on objects with one tag, any tag, or none."""
         tag = _property(sent, union.tag)
-        constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
-        named = [Ref(each.target) for each in union.variants if each.tag == constant]
+        constant = tag.type.value if tag is not None and isinstance(tag.type, ir.Const) else None
+        named = [ir.Ref(each.target) for each in union.variants if each.tag == constant]
         found = _best(self._as_member(sent, each) for each in chain(named, self._tried(sent, union)))
         has_tag = tag is not None and tag.type != _NULL
         if has_tag and union.other is not None and constant not in union.other.excluded:
             found = _best((found, self._other(sent, self.reader.by_name[union.other.target])))
         return found
 
-    def _other(self, sent: Struct, read: Definition) -> Wire:
+    def _other(self, sent: ir.Struct, read: ir.Definition) -> Wire:
         """The verdict on a member whose tag the reader does not know; `read` is its member for other tags."""
         if self.pairs.get(sent.name) == read.name:
             return Wire.OK
-        if not isinstance(read, Struct):
+        if not isinstance(read, ir.Struct):
             return Wire.LOSES
         found = self._properties(sent, replace(read, rejects=None))
         return found if read.keeps_extra else Wire.worst((found, Wire.LOSES))
 
-    def _properties(self, sent: Struct, read: Struct) -> Wire:
+    def _properties(self, sent: ir.Struct, read: ir.Struct) -> Wire:
         if read.rejects is not None and read.rejects != sent.rejects:
             return Wire.BREAKS
         given = {each.wire: each for each in sent.fields}
@@ -196,13 +178,13 @@ class Acceptance:
         lost = bool(given) or sent.keeps_extra
         return Wire.worst([*verdicts, Wire.LOSES if lost and not read.keeps_extra else Wire.OK])
 
-    def _property(self, sent: Field | None, read: Field) -> Wire:
+    def _property(self, sent: ir.Field | None, read: ir.Field) -> Wire:
         """The verdict on a property; `sent` is None if the sender does not know it."""
         if sent is None:
             return left_out(None, read)
         return Wire.worst((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
 
-    def value(self, sent: Field, read: Field) -> Wire:
+    def value(self, sent: ir.Field, read: ir.Field) -> Wire:
         """The verdict on values of the property, with all that the reader forgives."""
         found = self.accepts(sent.type, read.type)
         if found is not Wire.BREAKS:
@@ -210,12 +192,12 @@ class Acceptance:
         given, wanted = _without_null(sent.type, self.sender), _without_null(read.type, self.reader)
         if read.leniency.default_on_null and self.accepts(given, read.type) is Wire.OK:
             return Wire.LOSES
-        has_null = isinstance(concrete(sent.type, self.sender), Nullable)
+        has_null = isinstance(concrete(sent.type, self.sender), ir.Nullable)
         is_collection = type(given) is type(wanted) and (not has_null or self.accepts(_NULL, read.type) is Wire.OK)
         skips = is_collection and skips_misfits(read, self.reader)
         return Wire.LOSES if skips or replaces_misfits(read, self.reader) else Wire.BREAKS
 
-    def absence(self, sent: Field, read: Field) -> Wire:
+    def absence(self, sent: ir.Field, read: ir.Field) -> Wire:
         """The verdict on objects without the property: it must mean the same on both sides."""
         if sent.required or sent.default is None or read.default is None:
             return Wire.OK
@@ -223,22 +205,22 @@ class Acceptance:
 
     # --- Defaults: an object also has those of its class, for properties that it omits --------------------------------
 
-    def means_same(self, one: Value, other: Value) -> bool:
+    def means_same(self, one: ir.Value, other: ir.Value) -> bool:
         """Whether a default of the sender means the same as one of the reader."""
         match one, other:
-            case Literal(mine), Literal(theirs):
+            case ir.Literal(mine), ir.Literal(theirs):
                 return type(mine) is type(theirs) and mine == theirs
-            case ListValue(mine), ListValue(theirs):
+            case ir.ListValue(mine), ir.ListValue(theirs):
                 return len(mine) == len(theirs) and all(map(self.means_same, mine, theirs))
-            case MapValue(), MapValue():
+            case ir.MapValue(), ir.MapValue():
                 before, after = dict(one.items), dict(other.items)
                 return before.keys() == after.keys() and all(self.means_same(before[key], after[key]) for key in before)
-            case Construct(), Construct():
+            case ir.Construct(), ir.Construct():
                 return self._same_objects(one, other)
             case _:
                 return False
 
-    def _same_objects(self, one: Construct, other: Construct) -> bool:
+    def _same_objects(self, one: ir.Construct, other: ir.Construct) -> bool:
         if self.pairs.get(one.name, one.name) != other.name:
             return False
         key = (id(one), id(other))  # ids stay valid: the models outlive this object
@@ -247,7 +229,9 @@ class Acceptance:
             self._known_defaults[key] = not any(self._differences(one, other))
         return self._known_defaults[key]
 
-    def _differences(self, one: Construct, other: Construct) -> Iterator[tuple[str, Value | None, Value | None]]:
+    def _differences(
+        self, one: ir.Construct, other: ir.Construct
+    ) -> Iterator[tuple[str, ir.Value | None, ir.Value | None]]:
         """The properties in which two objects differ, with both values; None for a missing value.
 
         A property that both objects omit, and that has a default in one class only, is a finding about the class.
@@ -262,23 +246,23 @@ class Acceptance:
             elif not self.means_same(mine, theirs):
                 yield name, mine, theirs
 
-    def apart(self, one: Value, other: Value) -> tuple[Value, Value]:
+    def apart(self, one: ir.Value, other: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Both defaults for a message: only the properties in which they differ."""
-        if not (isinstance(one, Construct) and isinstance(other, Construct)):
+        if not (isinstance(one, ir.Construct) and isinstance(other, ir.Construct)):
             return one, other
         shown = list(self._differences(one, other))
         return (
-            Construct(one.name, tuple((name, mine) for name, mine, _ in shown if mine is not None)),
-            Construct(other.name, tuple((name, theirs) for name, _, theirs in shown if theirs is not None)),
+            ir.Construct(one.name, tuple((name, mine) for name, mine, _ in shown if mine is not None)),
+            ir.Construct(other.name, tuple((name, theirs) for name, _, theirs in shown if theirs is not None)),
         )
 
 
-def left_out(sent: Field | None, read: Field) -> Wire:
+def left_out(sent: ir.Field | None, read: ir.Field) -> Wire:
     """The verdict on objects without the property; `sent` is None if the sender does not know it."""
     return Wire.BREAKS if read.required and (sent is None or not sent.required) else Wire.OK
 
 
-def _property(struct: Struct, wire: str) -> Field | None:
+def _property(struct: ir.Struct, wire: str) -> ir.Field | None:
     return next((each for each in struct.fields if each.wire == wire), None)
 
 
@@ -292,10 +276,10 @@ def _best(verdicts: Iterable[Wire]) -> Wire:
     return found
 
 
-def _without_null(expression: TypeExpr, model: Model) -> TypeExpr:
+def _without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     found = concrete(expression, model)
-    return concrete(found.inner, model) if isinstance(found, Nullable) else found
+    return concrete(found.inner, model) if isinstance(found, ir.Nullable) else found
 
 
-def _defaults(model: Model, name: str) -> dict[str, Value | None]:
+def _defaults(model: ir.Model, name: str) -> dict[str, ir.Value | None]:
     return {each.name: each.default for each in model.struct(name).fields}

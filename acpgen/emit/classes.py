@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import EXTRA_FIELD, AnyJson, Field, Leniency, MapOf, Model, Struct, TypeExpr
 
 _FEWEST_SHARING = 10
 """The fewest classes that are worth a base."""
@@ -23,19 +23,19 @@ class _Form:
 
     wire: str
     name: str
-    type: TypeExpr
-    leniency: Leniency
+    type: ir.TypeExpr
+    leniency: ir.Leniency
 
 
 class Classes:
     """The classes of a model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self._model = model
-        self._structs = [each for each in model.definitions if isinstance(each, Struct)]
+        self._structs = [each for each in model.definitions if isinstance(each, ir.Struct)]
 
     @cached_property
-    def shared(self) -> Struct | None:
+    def shared(self) -> ir.Struct | None:
         """The base with the property that more than half of the classes have; None if there is no such property."""
         forms = Counter(form for struct in self._structs for form, _ in _own_forms(struct))
         form, number = max(forms.items(), key=lambda each: each[1], default=(None, 0))
@@ -44,7 +44,7 @@ class Classes:
         found = [field for struct in self._structs for own, field in _own_forms(struct) if own == form]
         doc = Counter(field.doc for field in found if field.doc).most_common(1)
         field = replace(found[0], doc=doc[0][0] if doc else "", origin=self._model.origin)
-        return Struct(
+        return ir.Struct(
             name=self._free_name(f"With{names.pascal(form.wire)}"),
             doc=f"The base of the classes with `{form.name}`.",
             pointer=field.pointer,
@@ -59,11 +59,11 @@ class Classes:
         taken = {names.snake(definition.name) for definition in self._model.definitions}
         return self._free_name(f"{name}Base") if names.snake(name) in taken else name
 
-    def base(self, struct: Struct) -> str | None:
+    def base(self, struct: ir.Struct) -> str | None:
         """The name of the base; None for a class that derives from `Struct` itself."""
         return self.shared.name if self.shared is not None and self._shares(struct) else struct.base
 
-    def _shares(self, struct: Struct) -> bool:
+    def _shares(self, struct: ir.Struct) -> bool:
         """True if the class inherits the shared property, as it says nothing else about it."""
         if self.shared is None or struct is self.shared:
             return False
@@ -71,25 +71,25 @@ class Classes:
         own = next((each for form, each in _own_forms(struct) if form == _form(field)), None)
         return own is not None and own.doc in ("", field.doc) and own.origin == struct.origin
 
-    def adds_nothing(self, struct: Struct) -> bool:
+    def adds_nothing(self, struct: ir.Struct) -> bool:
         """True if the shared property is the only one of the class."""
         return self._shares(struct) and len(struct.fields) == 1 and not struct.keeps_extra and struct.rejects is None
 
-    def own_fields(self, struct: Struct) -> list[tuple[str, TypeExpr]]:
+    def own_fields(self, struct: ir.Struct) -> list[tuple[str, ir.TypeExpr]]:
         """The attributes that the class declares itself, including `extra`."""
         shared = {field.name for field in self.shared.fields} if self.shared and self._shares(struct) else set[str]()
         fields = [(each.name, each.type) for each in struct.fields if not each.inherited and each.name not in shared]
         inherits_extra = struct.base is not None and self._model.struct(struct.base).keeps_extra
         if struct.keeps_extra and not inherits_extra:
-            fields.append((EXTRA_FIELD, MapOf(AnyJson())))
+            fields.append((ir.EXTRA_FIELD, ir.MapOf(ir.AnyJson())))
         return fields
 
 
-def _own_forms(struct: Struct) -> Iterator[tuple[_Form, Field]]:
+def _own_forms(struct: ir.Struct) -> Iterator[tuple[_Form, ir.Field]]:
     """The optional properties of a class without a base."""
     if struct.base is None:
         yield from ((_form(field), field) for field in struct.fields if field.may_be_unset)
 
 
-def _form(field: Field) -> _Form:
+def _form(field: ir.Field) -> _Form:
     return _Form(field.wire, field.name, field.type, field.leniency)

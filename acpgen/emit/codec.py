@@ -29,19 +29,7 @@ from acpgen.emit.source import (
     literal,
     tuple_of,
 )
-from acpgen.ir.model import (
-    EXTRA_FIELD,
-    AnyJson,
-    Candidate,
-    Definition,
-    Enum,
-    Field,
-    Model,
-    Ref,
-    Struct,
-    TaggedUnion,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +72,7 @@ class OptionalLine:
 class DefinitionCodec:
     """The base of the views: one definition."""
 
-    def __init__(self, definition: Definition, model: Model, *, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Definition, model: ir.Model, *, reading: Reading, writing: Writing) -> None:
         self.definition = definition
         self.model = model
         self._reading = reading
@@ -96,7 +84,7 @@ class DefinitionCodec:
     @property
     def hint(self) -> Code:
         """The qualified type."""
-        return hint(Ref(self.definition.name), module=TYPES)
+        return hint(ir.Ref(self.definition.name), module=TYPES)
 
     @property
     def decoder(self) -> Code:
@@ -110,14 +98,14 @@ class AliasCodec(DefinitionCodec):
     @property
     def read(self) -> Code:
         """The decode expression of `raw`."""
-        return self._reading.read(Ref(self.definition.name), "raw")
+        return self._reading.read(ir.Ref(self.definition.name), "raw")
 
 
 class EnumCodec(DefinitionCodec):
     """A closed enum, or an opened one that reports unknown values."""
 
     template = "codec/enum.jinja"
-    definition: Enum
+    definition: ir.Enum
 
     @property
     def constants(self) -> Code | None:
@@ -140,7 +128,7 @@ class StructCodec(DefinitionCodec):
     """A class: a decode and an encode expression for each attribute."""
 
     template = "codec/decode_struct.jinja"
-    definition: Struct
+    definition: ir.Struct
 
     @property
     def decoder_header(self) -> Code:
@@ -166,7 +154,7 @@ class StructCodec(DefinitionCodec):
             for each in self.definition.fields
         ]
         if self.definition.keeps_extra:
-            lines.append(FieldLine(identifier(EXTRA_FIELD), self._extra))
+            lines.append(FieldLine(identifier(ir.EXTRA_FIELD), self._extra))
         return lines
 
     @property
@@ -240,7 +228,7 @@ class StructCodec(DefinitionCodec):
         last = self.optional[-1] if self.optional else None
         return last if last and last.expression == last.name else None
 
-    def _optional(self, field: Field) -> OptionalLine:
+    def _optional(self, field: ir.Field) -> OptionalLine:
         source = f"value.{field.name}"
         return OptionalLine(identifier(source), literal(field.wire), self._writing.write(field.type, source))
 
@@ -249,12 +237,12 @@ class UnionCodec(DefinitionCodec):
     """A union without a tag: candidates, tried in order."""
 
     template = "codec/untagged_union.jinja"
-    definition: UntaggedUnion | TaggedUnion
+    definition: ir.UntaggedUnion | ir.TaggedUnion
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[ir.Candidate, ...]:
         """The members in the order in which they are tried."""
-        assert isinstance(self.definition, UntaggedUnion)
+        assert isinstance(self.definition, ir.UntaggedUnion)
         return self.definition.members
 
     @property
@@ -267,14 +255,14 @@ class UnionCodec(DefinitionCodec):
         """The candidates: name, reader, required properties."""
         return [self._candidate(each) for each in self.candidates]
 
-    def _candidate(self, candidate: Candidate) -> Code:
+    def _candidate(self, candidate: ir.Candidate) -> Code:
         name, required = literal(str(hint(candidate.type))), tuple_of(map(literal, candidate.required))
         return enclosed("(", [name, self._candidate_reader(candidate), required], "),", indent=4)
 
-    def _candidate_reader(self, candidate: Candidate) -> Code:
+    def _candidate_reader(self, candidate: ir.Candidate) -> Code:
         """The decoder of a member. If a member takes any JSON, a class matches only if it keeps all properties."""
         read = self._reading.reader(candidate.type)
-        takes_any = any(isinstance(self._reading.resolved(each.type), AnyJson) for each in self.candidates)
+        takes_any = any(isinstance(self._reading.resolved(each.type), ir.AnyJson) for each in self.candidates)
         if not takes_any or self._writing.is_plain(candidate.type):
             return read
         return Code(f"lambda value: kept_whole(value, {read}, encode)")
@@ -289,7 +277,7 @@ class TaggedUnionCodec(UnionCodec):
     """A union with a tag: a table from tags to decoders, then the members without a tag."""
 
     template = "codec/tagged_union.jinja"
-    definition: TaggedUnion
+    definition: ir.TaggedUnion
 
     @property
     def table(self) -> TagTable | None:
@@ -310,11 +298,15 @@ class TaggedUnionCodec(UnionCodec):
         return enclosed(f"{self.decoder}: Reader[{self.hint}] = by_tag(", parts, ")", indent=0)
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[ir.Candidate, ...]:
         """The members that are tried if the tag does not decide."""
         tag = (self.definition.tag,)
         return tuple(
-            each if isinstance(each, Candidate) else Candidate(type=Ref(each.target), required=tag, doc=each.doc)
+            (
+                each
+                if isinstance(each, ir.Candidate)
+                else ir.Candidate(type=ir.Ref(each.target), required=tag, doc=each.doc)
+            )
             for each in self.definition.fallbacks
         )
 

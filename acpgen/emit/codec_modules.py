@@ -12,30 +12,16 @@ from acpgen.emit.directions import directions
 from acpgen.emit.imports import entry_lines
 from acpgen.emit.source import Code, hint
 from acpgen.emit.types import alias_target
-from acpgen.ir.model import (
-    Alias,
-    Definition,
-    Enum,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
 _KINDS: dict[type, type[DefinitionCodec]] = {
-    Struct: StructCodec,
-    Enum: EnumCodec,
-    TaggedUnion: TaggedUnionCodec,
-    UntaggedUnion: UnionCodec,
+    ir.Struct: StructCodec,
+    ir.Enum: EnumCodec,
+    ir.TaggedUnion: TaggedUnionCodec,
+    ir.UntaggedUnion: UnionCodec,
 }
 
 
@@ -85,7 +71,7 @@ class CodecView:
         return entry_lines(self.table)
 
 
-def codec_views(model: Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
+def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
     known, classes, reading, writing = directions(model, roles), Classes(model), Reading(model), Writing(model)
     views = [
@@ -113,50 +99,52 @@ def codec_views(model: Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, C
     return view(is_near=True), view(is_near=False)
 
 
-def _table(views: Iterable[DefinitionCodec], model: Model, reading: Reading) -> Iterator[tuple[DefinitionCodec, Code]]:
+def _table(
+    views: Iterable[DefinitionCodec], model: ir.Model, reading: Reading
+) -> Iterator[tuple[DefinitionCodec, Code]]:
     """The types other than classes, with their readers. Equal types are listed once."""
     seen: set[str] = {"str", "int", "float", "bool", "Any"}
     for view in views:
         key = _annotation(view.definition, model)
-        if key not in seen and not isinstance(view.definition, Struct):
-            yield view, reading.reader(Ref(view.definition.name))
+        if key not in seen and not isinstance(view.definition, ir.Struct):
+            yield view, reading.reader(ir.Ref(view.definition.name))
         seen.add(key)
 
 
-def _named(definitions: Iterable[Definition]) -> dict[Code, NamedReader]:
+def _named(definitions: Iterable[ir.Definition]) -> dict[Code, NamedReader]:
     """The readers of the bounded scalars in `definitions`, by name."""
     scalars = (scalar for definition in definitions for part in _parts(definition) for scalar in _scalars(part))
     return {reader.name: reader for scalar in scalars if (reader := named_reader(scalar))}
 
 
-def _parts(definition: Definition) -> Iterable[TypeExpr]:
+def _parts(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
     """The types in `definition` that its decoder passes to others. The decoder of an alias has its bounds inline."""
     match definition:
-        case Struct(fields=fields):
+        case ir.Struct(fields=fields):
             return [field.type for field in fields]
-        case TaggedUnion() | UntaggedUnion():
+        case ir.TaggedUnion() | ir.UntaggedUnion():
             return members(definition)
-        case Alias(type=target) if not isinstance(target, Scalar):
+        case ir.Alias(type=target) if not isinstance(target, ir.Scalar):
             return [target]
         case _:
             return []
 
 
-def _scalars(expression: TypeExpr) -> Iterator[Scalar]:
+def _scalars(expression: ir.TypeExpr) -> Iterator[ir.Scalar]:
     match expression:
-        case Scalar():
+        case ir.Scalar():
             yield expression
-        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
             yield from _scalars(inner)
         case _:
             return
 
 
-def _annotation(definition: Definition, model: Model) -> str:
+def _annotation(definition: ir.Definition, model: ir.Model) -> str:
     """The runtime type of `definition` as text, with aliases resolved."""
-    if isinstance(definition, Struct):
+    if isinstance(definition, ir.Struct):
         return definition.name
     targets = [resolved(target, model) for target in alias_target(definition)]
-    if isinstance(targets[0], Scalar) and targets[0].is_bounded:
+    if isinstance(targets[0], ir.Scalar) and targets[0].is_bounded:
         return definition.name
     return " | ".join(sorted(hint(target) for target in targets))

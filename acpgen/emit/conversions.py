@@ -6,36 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from acpgen.emit.source import Code, hint, identifier, literal
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Choice,
-    Const,
-    Definition,
-    Enum,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.ir.opened import watched
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 
 READERS = {
-    Primitive.STRING: "string",
-    Primitive.INTEGER: "integer",
-    Primitive.NUMBER: "number",
-    Primitive.BOOLEAN: "boolean",
-    Primitive.NULL: "null",
+    ir.Primitive.STRING: "string",
+    ir.Primitive.INTEGER: "integer",
+    ir.Primitive.NUMBER: "number",
+    ir.Primitive.BOOLEAN: "boolean",
+    ir.Primitive.NULL: "null",
 }
 """The decoders of primitives."""
 TYPES = "types."
@@ -72,7 +54,7 @@ class TagTable:
 class Reading:
     """Build decode expressions for the types of one model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self.model = model
 
     @cached_property
@@ -80,38 +62,38 @@ class Reading:
         """The opened definitions whose decoders report values that the schema does not list."""
         return watched(self.model)
 
-    def read(self, expression: TypeExpr, source: str) -> Code:
+    def read(self, expression: ir.TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
         match self.resolved(expression):
-            case AnyJson() | Nullable(AnyJson()):
+            case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
                 return Code(source)
-            case Scalar() as scalar:
+            case ir.Scalar() as scalar:
                 return _read_scalar(scalar, source)
-            case Const(only):
+            case ir.Const(only):
                 return Code(f"constant({source}, {literal(only)})")
-            case Choice(open=True, primitive=primitive):
+            case ir.Choice(open=True, primitive=primitive):
                 return Code(f"{READERS[primitive]}({source})")
-            case Choice(values=values):
+            case ir.Choice(values=values):
                 return Code(f"choice({source}, constants({', '.join(map(literal, values))}))")
-            case ListOf(item=item, min_items=0):
+            case ir.ListOf(item=item, min_items=0):
                 return Code(f"array({source}, {self.reader(item)})")
-            case ListOf(item=item, min_items=min_items):
+            case ir.ListOf(item=item, min_items=min_items):
                 return Code(f"long_array({source}, {self.reader(item)}, {min_items})")
-            case MapOf(AnyJson()):
+            case ir.MapOf(ir.AnyJson()):
                 return Code(f"json_object({source})")
-            case MapOf(inner):
+            case ir.MapOf(inner):
                 return Code(f"mapping({source}, {self.reader(inner)})")
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 return Code(f"nullable({source}, {self.reader(inner)})")
-            case Ref(name):
+            case ir.Ref(name):
                 definition = self.model.by_name[name]
-                if isinstance(definition, Enum) and definition.open and name not in self.watched:  # one call less
+                if isinstance(definition, ir.Enum) and definition.open and name not in self.watched:  # one call less
                     return Code(f"{READERS[definition.primitive]}({source})")
                 return Code(f"{decoder(name)}({source})")
 
-    def reader(self, expression: TypeExpr) -> Code:
+    def reader(self, expression: ir.TypeExpr) -> Code:
         """A callable that decodes its argument: a function if there is one, else a lambda."""
-        if isinstance(expression, Scalar) and (named := named_reader(expression)):
+        if isinstance(expression, ir.Scalar) and (named := named_reader(expression)):
             return named.name
         call = self.read(expression, "value")
         function, _, rest = call.partition("(")
@@ -120,9 +102,9 @@ class Reading:
         if rest == "value)":
             return Code(function)
         match expression:
-            case Ref(name):
+            case ir.Ref(name):
                 return decoder(self._last_alias(name))
-            case ListOf(item=item, min_items=0):
+            case ir.ListOf(item=item, min_items=0):
                 return Code(f"array_of({self.reader(item)})")
             case _:
                 return Code(f"lambda value: {call}")
@@ -130,7 +112,7 @@ class Reading:
     def known_texts(self, name: str) -> Code | None:
         """The name of the tuple with the constants of a closed enum of strings; None for other definitions."""
         match self.model.by_name[name]:
-            case Enum(primitive=Primitive.STRING, open=False):
+            case ir.Enum(primitive=ir.Primitive.STRING, open=False):
                 return identifier(names.snake(name).upper())
             case _:
                 return None
@@ -138,49 +120,52 @@ class Reading:
     def tag_table(self, name: str) -> TagTable | None:
         """The table of the decoders of a union's members, if the tag alone decides."""
         match self.model.by_name[name]:
-            case TaggedUnion(tag=tag) as union if not tries_on(union):
+            case ir.TaggedUnion(tag=tag) as union if not tries_on(union):
                 return TagTable(identifier(f"{names.snake(name).upper()}_TAGS"), literal(tag))
             case _:
                 return None
 
     def has_decoder(self, name: str) -> bool:
         """True if the definition `name` needs a decoder of its own."""
-        return self.reader(Ref(name)) == decoder(name)
+        return self.reader(ir.Ref(name)) == decoder(name)
 
     def _last_alias(self, name: str) -> str:
         """The last alias in the chain that starts at `name`."""
         definition = self.model.by_name[name]
-        while isinstance(definition, Alias) and isinstance(definition.type, Ref):
+        while isinstance(definition, ir.Alias) and isinstance(definition.type, ir.Ref):
             definition = self.model.by_name[definition.type.name]
         return definition.name
 
-    def resolved(self, expression: TypeExpr) -> TypeExpr:
+    def resolved(self, expression: ir.TypeExpr) -> ir.TypeExpr:
         """The type behind aliases."""
         return resolved(expression, self.model)
 
 
-def _read_scalar(scalar: Scalar, source: str) -> Code:
+def _read_scalar(scalar: ir.Scalar, source: str) -> Code:
     read = READERS[scalar.primitive]
-    if scalar.primitive is Primitive.STRING and scalar.min_length:
+    if scalar.primitive is ir.Primitive.STRING and scalar.min_length:
         return Code(f"long_string({source}, {scalar.min_length})")
-    if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
+    if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (
+        ir.Primitive.INTEGER,
+        ir.Primitive.NUMBER,
+    ):
         return Code(f"bounded({read}({source}), {literal(scalar.minimum)}, {literal(scalar.maximum)})")
     return Code(f"{read}({source})")
 
 
-def named_reader(scalar: Scalar) -> NamedReader | None:
+def named_reader(scalar: ir.Scalar) -> NamedReader | None:
     """The decoder of a scalar with bounds; None if that of its primitive is enough."""
     call = _read_scalar(scalar, "value")
-    if call == _read_scalar(Scalar(primitive=scalar.primitive), "value"):
+    if call == _read_scalar(ir.Scalar(primitive=scalar.primitive), "value"):
         return None
     low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
     limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
-    if scalar.primitive is Primitive.INTEGER:
+    if scalar.primitive is ir.Primitive.INTEGER:
         call = Code(f"value if value{integer_test(scalar)} else {call}")
     return NamedReader(identifier(f"{scalar.primitive.value}_{limits}"), hint(scalar), call)
 
 
-def integer_test(scalar: Scalar) -> str:
+def integer_test(scalar: ir.Scalar) -> str:
     """What follows `value` in the test for integers within the bounds."""
     match scalar.minimum, scalar.maximum:
         case None, None:
@@ -199,7 +184,7 @@ def _word(limit: float | None) -> str:
     return text.replace("-", "minus_").replace("+", "").replace(".", "_point_")
 
 
-def tries_on(union: TaggedUnion) -> bool:
+def tries_on(union: ir.TaggedUnion) -> bool:
     """True if a value that does not fit the member of its tag may still fit another member."""
     known = {variant.tag for variant in union.variants}
     return bool(union.untagged) or (union.other is not None and not known <= set(union.other.excluded))
@@ -208,72 +193,72 @@ def tries_on(union: TaggedUnion) -> bool:
 class Writing:
     """Build encode expressions for the types of one model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self._model = model
         self._plain: dict[str, bool] = {}
 
-    def write(self, expression: TypeExpr, source: str) -> Code:
+    def write(self, expression: ir.TypeExpr, source: str) -> Code:
         """The expression that encodes `source`; `source` itself if its value is JSON already."""
         if self.is_plain(expression):
             return Code(source)
         match expression:
-            case Ref(name):
+            case ir.Ref(name):
                 return self._write_definition(self._model.by_name[name], source)
-            case ListOf(item=item):
+            case ir.ListOf(item=item):
                 return Code(f"[{self.write(item, 'item')} for item in {source}]")
-            case MapOf(inner):
+            case ir.MapOf(inner):
                 return Code(f"{{name: {self.write(inner, 'item')} for name, item in {source}.items()}}")
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 return Code(f"None if {source} is None else {self.write(inner, source)}")
             case _:
                 return Code(source)
 
-    def _write_definition(self, definition: Definition, source: str) -> Code:
+    def _write_definition(self, definition: ir.Definition, source: str) -> Code:
         match definition:
-            case Struct():
+            case ir.Struct():
                 return Code(f"{encoder(definition.name)}({source})")
-            case Alias():
+            case ir.Alias():
                 return self.write(definition.type, source)
             case _ if self.has_class(definition):
                 return Code(f"ENCODERS[{source}.__class__]({source})")
-            case UntaggedUnion() if all(self._is_list_of_instances(each) for each in members(definition)):
+            case ir.UntaggedUnion() if all(self._is_list_of_instances(each) for each in members(definition)):
                 return Code(f"[ENCODERS[item.__class__](item) for item in {source}]")
             case _:
                 return Code(f"encode({source})")
 
-    def is_plain(self, expression: TypeExpr) -> bool:
+    def is_plain(self, expression: ir.TypeExpr) -> bool:
         """True if values of the type are JSON already."""
         match expression:
-            case Ref(name):
+            case ir.Ref(name):
                 if name not in self._plain:  # memoised: the number of paths is exponential
                     self._plain[name] = self._is_plain_definition(self._model.by_name[name])
                 return self._plain[name]
-            case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
                 return self.is_plain(inner)
             case _:
                 return True
 
-    def has_class(self, definition: Definition) -> bool:
+    def has_class(self, definition: ir.Definition) -> bool:
         """True if every value is an instance of a class."""
-        if isinstance(definition, UntaggedUnion):
-            found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, Ref)]
+        if isinstance(definition, ir.UntaggedUnion):
+            found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, ir.Ref)]
             return len(found) == len(members(definition)) and all(map(self.has_class, found))
-        return isinstance(definition, (Struct, TaggedUnion))
+        return isinstance(definition, (ir.Struct, ir.TaggedUnion))
 
-    def _is_list_of_instances(self, expression: TypeExpr) -> bool:
+    def _is_list_of_instances(self, expression: ir.TypeExpr) -> bool:
         match expression:
-            case ListOf(item=Ref(name)):
+            case ir.ListOf(item=ir.Ref(name)):
                 return self.has_class(self._model.by_name[name])
             case _:
                 return False
 
-    def _is_plain_definition(self, definition: Definition) -> bool:
+    def _is_plain_definition(self, definition: ir.Definition) -> bool:
         match definition:
-            case Alias(type=target):
+            case ir.Alias(type=target):
                 return self.is_plain(target)
-            case Enum():
+            case ir.Enum():
                 return True
-            case Struct():
+            case ir.Struct():
                 return False
             case _:
                 return all(self.is_plain(member) for member in members(definition))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import Alias, AnyJson, Definition, Enum, Model, Ref, Struct, TypeExpr
 from acpgen.ir.order import members, references
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
@@ -20,13 +20,13 @@ class Directions:
     encoded: frozenset[str]
 
 
-def directions(model: Model, roles: Sequence[RoleRecord]) -> Directions:
+def directions(model: ir.Model, roles: Sequence[RoleRecord]) -> Directions:
     """The directions of all definitions.
 
     A package decodes the params of the methods that its roles handle and the results of those that they call. It
     encodes the params of the latter and the results of the former.
     """
-    both: list[TypeExpr] = [Ref(model.errors.object)] if model.errors.object else []
+    both: list[ir.TypeExpr] = [ir.Ref(model.errors.object)] if model.errors.object else []
     read, written = [*both], [*both]
     for method in model.methods:
         is_handled = any({*method.handlers} & {*role.sides} for role in roles)
@@ -35,12 +35,12 @@ def directions(model: Model, roles: Sequence[RoleRecord]) -> Directions:
         read += params * is_handled + result * is_called
         written += params * is_called + result * is_handled
         if is_handled and method.gate is not None:  # `advertise` decodes what it has encoded and changed
-            read.append(Ref(names.class_name(method.gate.root)))
+            read.append(ir.Ref(names.class_name(method.gate.root)))
     decoded = _closure(read, model)
     return Directions(decoded, _closure([*written, *_written_to_compare(decoded, model)], model))
 
 
-def _closure(expressions: Iterable[TypeExpr], model: Model) -> frozenset[str]:
+def _closure(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[str]:
     """The definitions in `expressions`, and all that these consist of."""
     found = set[str]()
     pending = [name for each in expressions for name in references(each)]
@@ -52,23 +52,23 @@ def _closure(expressions: Iterable[TypeExpr], model: Model) -> frozenset[str]:
     return frozenset(found)
 
 
-def _parts(definition: Definition) -> Iterable[TypeExpr]:
+def _parts(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
     match definition:
-        case Struct(fields=fields):
+        case ir.Struct(fields=fields):
             return [field.type for field in fields]
-        case Alias(type=target):
+        case ir.Alias(type=target):
             return [target]
-        case Enum():
+        case ir.Enum():
             return []
         case _:
             return members(definition)
 
 
-def _written_to_compare(decoded: Iterable[str], model: Model) -> Iterator[TypeExpr]:
+def _written_to_compare(decoded: Iterable[str], model: ir.Model) -> Iterator[ir.TypeExpr]:
     """The members of unions that also take any JSON: decoders encode what they have read, to see if all is kept."""
     for name in decoded:
         definition = model.by_name[name]
-        if not isinstance(definition, (Struct, Alias, Enum)):
+        if not isinstance(definition, (ir.Struct, ir.Alias, ir.Enum)):
             types = members(definition)
-            if any(isinstance(resolved(each, model), AnyJson) for each in types):
+            if any(isinstance(resolved(each, model), ir.AnyJson) for each in types):
                 yield from types

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acpgen.diagnostics import Report
 from acpgen.emit.conversions import TYPES, decoder, encoder
 from acpgen.emit.source import Code, field_hint, identifier
-from acpgen.ir.model import EXTRA_FIELD, Errors, Field, Model, Struct
+from acpgen.ir import model as ir
 
 _OWN = ("code", "message", "data")
 """The members of the error object that JSON-RPC 2.0 defines (section 5.1)."""
@@ -25,7 +25,7 @@ class ExtraView:
     assigned: Code
 
 
-def merged_errors(models: Sequence[Model]) -> Errors:
+def merged_errors(models: Sequence[ir.Model]) -> ir.Errors:
     """The errors of a package: those of its one version, or the codes of all versions, named as in the last.
 
     Raises `InputError` if the error object of one of several versions has properties beyond JSON-RPC, and for codes
@@ -47,15 +47,15 @@ def merged_errors(models: Sequence[Model]) -> Errors:
         message = f"the versions use the name {name} for different things"
         report.error("protocols-errors", message, at="", hint=_APART)
     report.raise_errors()
-    return Errors(object=None, codes=tuple(codes.values()))
+    return ir.Errors(object=None, codes=tuple(codes.values()))
 
 
 class ErrorsView:
     """The errors of a package."""
 
-    def __init__(self, errors: Errors, models: Sequence[Model]) -> None:
+    def __init__(self, errors: ir.Errors, models: Sequence[ir.Model]) -> None:
         self.codes = errors.codes
-        self._struct: Struct | None = models[0].struct(errors.object) if errors.object else None
+        self._struct: ir.Struct | None = models[0].struct(errors.object) if errors.object else None
 
     @property
     def object(self) -> Code | None:
@@ -87,8 +87,8 @@ class ErrorsView:
             if field.wire not in _OWN
         ]
         if self._struct is not None and self._struct.keeps_extra:
-            made = Code(f"{{}} if {EXTRA_FIELD} is None else {EXTRA_FIELD}")
-            own.append(ExtraView(identifier(EXTRA_FIELD), Code("dict[str, Any] | None"), Code("None"), made))
+            made = Code(f"{{}} if {ir.EXTRA_FIELD} is None else {ir.EXTRA_FIELD}")
+            own.append(ExtraView(identifier(ir.EXTRA_FIELD), Code("dict[str, Any] | None"), Code("None"), made))
         return own
 
     @property
@@ -97,5 +97,5 @@ class ErrorsView:
         return any("UnsetType" in annotation for annotation in (self.data_hint, *(each.hint for each in self.extras)))
 
     @property
-    def _fields(self) -> tuple[Field, ...]:
+    def _fields(self) -> tuple[ir.Field, ...]:
         return self._struct.fields if self._struct else ()

@@ -8,18 +8,7 @@ from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
 from acpgen.emit.protocol import gate_argument
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal
 from acpgen.emit.versions import negotiating
-from acpgen.ir.model import (
-    AnyJson,
-    MapOf,
-    Method,
-    MethodKind,
-    Model,
-    Ref,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 from acpgen.ir.order import members
 from acpgen.roles import RoleRecord, Side
 
@@ -35,7 +24,7 @@ class RecordView:
     `is_handled` and `is_called` say what they do with the method.
     """
 
-    def __init__(self, method: Method, model: Model, *, is_handled: bool, is_called: bool) -> None:
+    def __init__(self, method: ir.Method, model: ir.Model, *, is_handled: bool, is_called: bool) -> None:
         self._method = method
         self._model = model
         self._is_handled = is_handled
@@ -46,7 +35,7 @@ class RecordView:
     def record(self, side: Side) -> Code:
         """The expression for the record in the table of `side`."""
         arguments = [literal(self._method.wire), literal(self._method.name), self._takes]
-        if self._method.kind is MethodKind.REQUEST:
+        if self._method.kind is ir.MethodKind.REQUEST:
             arguments.append(self._gives)
         if self._method.gate is not None:
             arguments.append(gate_argument(self._method.gate, self._model))
@@ -73,14 +62,14 @@ class RecordView:
 
     @property
     def _gives(self) -> Code:
-        result = self._method.result or AnyJson()
+        result = self._method.result or ir.AnyJson()
         return self._part(result, self._decoder(result), is_read=self._is_called, is_written=self._is_handled)
 
     @property
     def _negotiates(self) -> bool:
         return self._is_handled and negotiating(self._model) is self._method
 
-    def _part(self, expression: TypeExpr, decode: Code, *, is_read: bool, is_written: bool) -> Code:
+    def _part(self, expression: ir.TypeExpr, decode: Code, *, is_read: bool, is_written: bool) -> Code:
         arguments = [hint(expression, module=TYPES)]
         if is_read and decode != ANYTHING:
             arguments.append(Code(f"decode={decode}"))
@@ -90,34 +79,34 @@ class RecordView:
             arguments.append(Code("is_object=False"))
         return enclosed("Part(", arguments, ")", indent=8)
 
-    def _decoder(self, expression: TypeExpr) -> Code:
+    def _decoder(self, expression: ir.TypeExpr) -> Code:
         read = self._reading.reader(expression)
         return Code(CODEC + read) if read.startswith("decode_") else read
 
-    def _encoder(self, expression: TypeExpr) -> Code:
+    def _encoder(self, expression: ir.TypeExpr) -> Code:
         match self._reading.resolved(expression):
             case found if self._writing.is_plain(found):
                 return ANYTHING
-            case Ref(name) if isinstance(self._model.by_name[name], Struct):
+            case ir.Ref(name) if isinstance(self._model.by_name[name], ir.Struct):
                 return Code(CODEC + encoder(name))
-            case Ref(name) if self._writing.has_class(self._model.by_name[name]):
+            case ir.Ref(name) if self._writing.has_class(self._model.by_name[name]):
                 return Code(f"{CODEC}by_class")
             case _:
                 return Code(f"{CODEC}encode")
 
-    def _is_json_object(self, expression: TypeExpr) -> bool:
+    def _is_json_object(self, expression: ir.TypeExpr) -> bool:
         """True if every value is a JSON object."""
         found = self._reading.resolved(expression)
-        definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
-        if isinstance(definition, UntaggedUnion):
+        definition = self._model.by_name[found.name] if isinstance(found, ir.Ref) else None
+        if isinstance(definition, ir.UntaggedUnion):
             return all(self._is_json_object(member) for member in members(definition))
-        return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
+        return isinstance(found, ir.MapOf) or isinstance(definition, (ir.Struct, ir.TaggedUnion))
 
 
 class TableView:
     """The table of the methods that a side handles, in a package for `roles`."""
 
-    def __init__(self, side: Side, model: Model, roles: Sequence[RoleRecord]) -> None:
+    def __init__(self, side: Side, model: ir.Model, roles: Sequence[RoleRecord]) -> None:
         self._side = side
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
@@ -146,14 +135,14 @@ class TableView:
         return [reader for each in self._records for reader in each.readers]
 
 
-def _requests_first(model: Model, side: Side) -> list[Method]:
+def _requests_first(model: ir.Model, side: Side) -> list[ir.Method]:
     """The methods that `side` handles. The notification with the name of a request comes after that."""
     methods = [method for method in model.methods if side in method.handlers]
-    twins = {method.wire: method for method in methods if method.kind is not MethodKind.REQUEST}
-    requests = {method.wire for method in methods if method.kind is MethodKind.REQUEST}
-    found = list[Method]()
+    twins = {method.wire: method for method in methods if method.kind is not ir.MethodKind.REQUEST}
+    requests = {method.wire for method in methods if method.kind is ir.MethodKind.REQUEST}
+    found = list[ir.Method]()
     for method in methods:
-        if method.kind is MethodKind.REQUEST:
+        if method.kind is ir.MethodKind.REQUEST:
             found += [method, twins[method.wire]] if method.wire in twins else [method]
         elif method.wire not in requests:
             found.append(method)

@@ -27,7 +27,7 @@ from acpgen.emit.source import Code, docstring, identifier, listed
 from acpgen.emit.typed_dicts import TypedDictAlias, TypedDictClass
 from acpgen.emit.types import all_definitions, plain_schema
 from acpgen.flavours import Flavour
-from acpgen.ir.model import Definition, Model, Struct
+from acpgen.ir import model as ir
 
 _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
 _MODULE = "__init__.py"
@@ -42,8 +42,8 @@ class _Record:
     """
 
     library: Library
-    class_view: Callable[[Struct, Context], object]
-    alias_view: Callable[[Definition, Context], object]
+    class_view: Callable[[ir.Struct, Context], object]
+    alias_view: Callable[[ir.Definition, Context], object]
     names: tuple[str, ...]
     reserved: frozenset[str]
     title: str
@@ -78,7 +78,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
 }
 
 
-def render_models(model: Model, flavour: Flavour, renames: Mapping[str, str] | None = None) -> str:
+def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] | None = None) -> str:
     """The formatted module with the types of `model`, and with the old names that `renames` has new ones for.
 
     Raises `InputError` for definitions with names that the module uses itself.
@@ -106,7 +106,7 @@ def render_models(model: Model, flavour: Flavour, renames: Mapping[str, str] | N
     return format_files({_MODULE: module})[_MODULE]
 
 
-def emit_models(model: Model, flavour: Flavour, renames: Iterable[tuple[str, str]] = ()) -> Package:
+def emit_models(model: ir.Model, flavour: Flavour, renames: Iterable[tuple[str, str]] = ()) -> Package:
     """The package with the module alone. Raises `InputError` for a former name that the module defines itself."""
     names = sorted(definition.name for definition in model.definitions)
     aliases = usable(renames, {"types": names, "library": [*_RECORDS[flavour].reserved, *_TYPING_NAMES, "Struct"]})
@@ -115,13 +115,13 @@ def emit_models(model: Model, flavour: Flavour, renames: Iterable[tuple[str, str
     return Package(files=files, names=tuple(names), renames=kept, notes=())
 
 
-def _check_names(model: Model, reserved: frozenset[str], flavour: Flavour) -> None:
+def _check_names(model: ir.Model, reserved: frozenset[str], flavour: Flavour) -> None:
     taken = [definition for definition in model.definitions if definition.name in reserved]
     if taken:
         raise InputError(_taken(definition, flavour) for definition in taken)
 
 
-def _taken(definition: Definition, flavour: Flavour) -> Diagnostic:
+def _taken(definition: ir.Definition, flavour: Flavour) -> Diagnostic:
     return Diagnostic(
         code="name-clash",
         severity=Severity.ERROR,
@@ -135,15 +135,15 @@ def _former_name(old: str, new: str) -> Code:
     return Code(f"{identifier(old)}: TypeAlias = {identifier(new)}\n{docstring(f'The former name of `{new}`.', 0)}")
 
 
-def _views(model: Model, record: _Record) -> dict[str, object]:
+def _views(model: ir.Model, record: _Record) -> dict[str, object]:
     context = Context(model)
     return {
-        each.name: record.class_view(each, context) if isinstance(each, Struct) else record.alias_view(each, context)
+        each.name: record.class_view(each, context) if isinstance(each, ir.Struct) else record.alias_view(each, context)
         for each in all_definitions(model, context.classes)
     }
 
 
-def _render_body(model: Model, record: _Record, views: Mapping[str, object]) -> Code:
+def _render_body(model: ir.Model, record: _Record, views: Mapping[str, object]) -> Code:
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     data.update({name: {"view": view} for name, view in views.items()})
     statements = render_definitions(plain_schema(model, all_required=True), data, record.library)

@@ -19,7 +19,7 @@ from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import VersionsView
-from acpgen.ir.model import Enum, Model
+from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
 from acpgen.roles import Role, Side
 
@@ -51,7 +51,7 @@ _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
 
 
 def version_modules(
-    model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."], versions: VersionsView | None = None
+    model: ir.Model, roles: tuple[Role, ...], *, up: Literal[".", ".."], versions: VersionsView | None = None
 ) -> dict[str, str]:
     """The modules by file name. `up` is the package of the runtime, relative to them.
 
@@ -69,7 +69,7 @@ def version_modules(
     }
 
 
-def version_exports(model: Model, roles: tuple[Role, ...]) -> dict[str, list[str]]:
+def version_exports(model: ir.Model, roles: tuple[Role, ...]) -> dict[str, list[str]]:
     """The public names of these modules, by module."""
     records = [role.record for role in roles]
     return {
@@ -80,25 +80,25 @@ def version_exports(model: Model, roles: tuple[Role, ...]) -> dict[str, list[str
     }
 
 
-def known_exports(model: Model) -> dict[str, list[str]]:
+def known_exports(model: ir.Model) -> dict[str, list[str]]:
     """The names in the module of enumerations as the schema writes them; a package that opens none lacks the module.
 
     The package does not import them: they have the names of `types`.
     """
-    enums = [each for each in model.definitions if isinstance(each, Enum)]
+    enums = [each for each in model.definitions if isinstance(each, ir.Enum)]
     return {".known": [each.name for each in enums]} if any(each.opened for each in enums) else {}
 
 
-def _properties(environment: Environment, model: Model) -> str:
+def _properties(environment: Environment, model: ir.Model) -> str:
     text = "What `types` does not say of properties: JSON Schemas for other libraries need it, and nothing else does."
     return environment.get_template("properties.py.jinja").render(
         module_doc=docstring(text, 0), table=PropertyTable(model)
     )
 
 
-def _known(environment: Environment, model: Model) -> str:
+def _known(environment: Environment, model: ir.Model) -> str:
     """Users annotate with these what they send, so that a type checker finds a typing error."""
-    enums = [each for each in model.definitions if isinstance(each, Enum)]
+    enums = [each for each in model.definitions if isinstance(each, ir.Enum)]
     text = "Annotate with them what you send: those of `types` accept what later releases may send, too."
     return environment.get_template("known.py.jinja").render(
         module_doc=docstring(f"The enumerations as the schema writes them.\n\n{text}", 0),
@@ -108,7 +108,7 @@ def _known(environment: Environment, model: Model) -> str:
     )
 
 
-def _closed(enum: Enum) -> Code:
+def _closed(enum: ir.Enum) -> Code:
     (choice,) = alias_target(as_written(enum))
     return assigned(f"{identifier(enum.name)}: TypeAlias", hint(choice), indent=0)
 
@@ -117,7 +117,7 @@ def _role(environment: Environment, view: RoleView) -> str:
     return environment.get_template(f"{view.template}.py.jinja").render(role=view)
 
 
-def _types(environment: Environment, model: Model) -> str:
+def _types(environment: Environment, model: ir.Model) -> str:
     body = render_types(model)
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
@@ -134,13 +134,13 @@ def _types(environment: Environment, model: Model) -> str:
     )
 
 
-def origin_text(model: Model) -> str:
+def origin_text(model: ir.Model) -> str:
     """The origin of a version, for docstrings."""
     extensions = f", with {'; '.join(model.extensions)}" if model.extensions else ""
     return f"From {model.origin}{extensions}."
 
 
-def _codec(environment: Environment, model: Model, roles: tuple[Role, ...], *, up: str) -> dict[str, str]:
+def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *, up: str) -> dict[str, str]:
     """The codec for `roles`, and the module on demand for all else if anything is left for it."""
     near, far = codec_views(model, [role.record for role in roles])
     body = Code(environment.get_template("codec/body.jinja").render(codec=near, has_more=not far.is_empty))
@@ -170,7 +170,7 @@ def _codec_module(
     )
 
 
-def _methods(environment: Environment, model: Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
+def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
     tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
     text = "\n".join(record for table in tables for record in table.records)
     words = set(re.findall(r"\w+", text))

@@ -22,7 +22,7 @@ from acpgen.emit.secrets import secret_places
 from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
-from acpgen.ir.model import Errors, Model
+from acpgen.ir import model as ir
 from acpgen.roles import Role
 
 _MOST_NAMED = 5
@@ -51,7 +51,7 @@ class _Folder:
     """
 
     path: str = ""
-    models: Sequence[Model]
+    models: Sequence[ir.Model]
     modules: Mapping[str, str]
     exports: Mapping[str, list[str]]
     subpackages: Sequence[Code] = ()
@@ -59,7 +59,7 @@ class _Folder:
 
 
 def emit(
-    models: Sequence[Model],
+    models: Sequence[ir.Model],
     roles: tuple[Role, ...],
     *,
     runtime: bool = True,
@@ -91,7 +91,7 @@ def emit(
     return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
 
 
-def _remote_files(environment: Environment, models: Sequence[Model], roles: tuple[Role, ...]) -> dict[str, str]:
+def _remote_files(environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...]) -> dict[str, str]:
     """The modules for HTTP and WebSocket. The other files are the same with and without them."""
     template = environment.get_template("sessions.py.jinja")
     files = {f"{module}.py": copied(module) for module in remote_modules(roles)}
@@ -129,7 +129,7 @@ def _named(names: list[str]) -> str:
 
 
 def _folders(
-    environment: Environment, models: Sequence[Model], roles: tuple[Role, ...], *, runtime: bool
+    environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...], *, runtime: bool
 ) -> list[_Folder]:
     check_together(models)
     errors = merged_errors(models)
@@ -166,10 +166,10 @@ def _folders(
     return [root, *(_version_folder(model, roles, root, errors) for model in models)]
 
 
-def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors: Errors) -> _Folder:
+def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, errors: ir.Errors) -> _Folder:
     """The subpackage of a version. `root` is the package, and `errors` are its errors."""
     codes = {each.code for each in model.errors.codes}
-    known = Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
+    known = ir.Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
     above = {f".{module}": names for module, names in root.exports.items()}
     # those of the runtime, too: to go from a package of one version to this one changes the imports only
     exports = {**above, "..errors": _error_names(known), **version_exports(model, roles)}
@@ -182,7 +182,7 @@ def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors
     )
 
 
-def _error_names(errors: Errors) -> list[str]:
+def _error_names(errors: ir.Errors) -> list[str]:
     return ["RequestError", *(code.name for code in errors.codes)]
 
 

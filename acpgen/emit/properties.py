@@ -6,24 +6,8 @@ from types import NoneType
 
 from acpgen.emit.conversions import TYPES, Reading, integer_test
 from acpgen.emit.source import Code, identifier, literal, value
+from acpgen.ir import model as ir
 from acpgen.ir.leniency import fallback, replaces_misfits
-from acpgen.ir.model import (
-    AnyJson,
-    Const,
-    Construct,
-    Field,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    TypeExpr,
-    Value,
-)
 
 
 class Properties:
@@ -33,49 +17,49 @@ class Properties:
         self._reading = reading
         self._model = reading.model
 
-    def read(self, field: Field) -> Code:
+    def read(self, field: ir.Field) -> Code:
         """The expression that decodes the property `field`, or its `value` if `fetch` has the expression for that."""
         if (test := self._usual(field)) is None:
             return self._required(field) if field.required else self._optional(field)
         start = "value if value is UNSET or value" if field.may_be_unset else "value if value"
         return Code(f"{start}{test} else {self._present(field)}")
 
-    def fetch(self, field: Field) -> Code | None:
+    def fetch(self, field: ir.Field) -> Code | None:
         """The expression for the value of a property of a common kind; None for others."""
         if self._usual(field) is None:
             return None
         absent = "" if field.required else ", UNSET" if field.default is None else f", {value(field.default)}"
         return Code(f"data.get({literal(field.wire)}{absent})")
 
-    def _usual(self, field: Field) -> Code | None:
+    def _usual(self, field: ir.Field) -> Code | None:
         """The test for usual values of a property of a common kind: those are taken as they are, without a call."""
-        if field.leniency.default_on_null or not isinstance(field.default, (Literal, NoneType)):
+        if field.leniency.default_on_null or not isinstance(field.default, (ir.Literal, NoneType)):
             return None
         found = self._reading.resolved(field.type)
-        match self._reading.resolved(found.inner) if isinstance(found, Nullable) else found:
-            case Scalar(primitive=Primitive.STRING, min_length=None):
+        match self._reading.resolved(found.inner) if isinstance(found, ir.Nullable) else found:
+            case ir.Scalar(primitive=ir.Primitive.STRING, min_length=None):
                 return Code(".__class__ is str")
-            case Scalar(primitive=Primitive.BOOLEAN):
+            case ir.Scalar(primitive=ir.Primitive.BOOLEAN):
                 return Code(".__class__ is bool")
-            case Scalar(primitive=Primitive.INTEGER) as scalar:
+            case ir.Scalar(primitive=ir.Primitive.INTEGER) as scalar:
                 return Code(integer_test(scalar))
-            case Const(str(only)):
+            case ir.Const(str(only)):
                 return Code(f" == {literal(only)}")
-            case Ref(name) if texts := self._reading.known_texts(name):
+            case ir.Ref(name) if texts := self._reading.known_texts(name):
                 return Code(f" in {texts}")
-            case Ref(name) if self._reading.read(Ref(name), "raw") == "string(raw)":
+            case ir.Ref(name) if self._reading.read(ir.Ref(name), "raw") == "string(raw)":
                 return Code(".__class__ is str")
             case _:
                 return None
 
-    def _required(self, field: Field) -> Code:
+    def _required(self, field: ir.Field) -> Code:
         present, replacement = self._present(field), fallback(field, self._model)
         if replacement is not None and field.leniency.default_on_null:
             key = literal(field.wire)
             return Code(f"{value(replacement, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
         return present
 
-    def _optional(self, field: Field) -> Code:
+    def _optional(self, field: ir.Field) -> Code:
         key = literal(field.wire)
         present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field)
         if self._is_made_if_absent(field) and not field.leniency.default_on_null:
@@ -84,110 +68,110 @@ class Properties:
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
         return Code(f"{present} if {test} else {absent}")
 
-    def _present(self, field: Field) -> Code:
+    def _present(self, field: ir.Field) -> Code:
         """The expression for a property that is present."""
         skips = field.leniency.skip_invalid_items
         if replaces_misfits(field, self._model):
             return self._lenient(field, fallback(field, self._model), skips=skips)
         return self._strict(field.type, literal(field.wire), skips=skips)
 
-    def _is_made_if_absent(self, field: Field) -> bool:
+    def _is_made_if_absent(self, field: ir.Field) -> bool:
         """True if `lenient_or_made` decodes the property; it is the only reader that accepts an absent one."""
         if field.required or not replaces_misfits(field, self._model):
             return False
         match field.default, self._reading.resolved(field.type):
-            case (None | Literal(), _):
+            case (None | ir.Literal(), _):
                 return False
-            case ListValue(()), ListOf(min_items=0) if field.leniency.skip_invalid_items:
+            case ir.ListValue(()), ir.ListOf(min_items=0) if field.leniency.skip_invalid_items:
                 return False
             case _:
                 return True
 
-    def _takes_anything(self, field: Field) -> bool:
-        return isinstance(self._reading.resolved(field.type), AnyJson)
+    def _takes_anything(self, field: ir.Field) -> bool:
+        return isinstance(self._reading.resolved(field.type), ir.AnyJson)
 
-    def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+    def _strict(self, expression: ir.TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that must fit."""
         read = self._item_reader(expression, skips=skips)
         match self._reading.resolved(expression):
-            case Ref(name) if table := self._reading.tag_table(name):
+            case ir.Ref(name) if table := self._reading.tag_table(name):
                 return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
-            case Const(str(only)):
+            case ir.Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
             case _ if read == "string":
                 return Code(f"string_at(data, {key})")
-            case ListOf(item=item, min_items=0) if not skips:
+            case ir.ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
-            case Nullable(ListOf(item=item, min_items=0)) if not skips:
+            case ir.Nullable(ir.ListOf(item=item, min_items=0)) if not skips:
                 return Code(f"nullable_array_at(data, {key}, {self._reading.reader(item)})")
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
             case _:
                 return Code(f"at(data, {key}, {read})")
 
-    def _lenient(self, field: Field, replacement: Value | None, *, skips: bool) -> Code:
+    def _lenient(self, field: ir.Field, replacement: ir.Value | None, *, skips: bool) -> Code:
         """The call for a property that becomes `replacement`, or UNSET, if it does not fit."""
         key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
         match replacement, self._reading.resolved(field.type):
-            case None, Nullable(ListOf(item=item, min_items=0)) if skips:
+            case None, ir.Nullable(ir.ListOf(item=item, min_items=0)) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
-            case None, Nullable(MapOf(AnyJson())):
+            case None, ir.Nullable(ir.MapOf(ir.AnyJson())):
                 return Code(f"lenient_object(data, {key})")
-            case None, Nullable(inner):
+            case None, ir.Nullable(inner):
                 return Code(f"lenient(data, {key}, {self._item_reader(inner, skips=skips)})")
-            case None, ListOf(item=item, min_items=0) if skips:
+            case None, ir.ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_array(data, {key}, {self._reading.reader(item)})")
             case None, _:
                 return Code(f"lenient_or(data, {key}, {read}, UNSET)")
-            case ListValue(()), ListOf(item=item, min_items=0) if skips:
+            case ir.ListValue(()), ir.ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
-            case Literal(), _:
+            case ir.Literal(), _:
                 return Code(f"lenient_or(data, {key}, {read}, {value(replacement)})")
             case _ if self._is_made_if_absent(field):
                 return Code(f"lenient_or_made(data, {key}, {read}, {_maker(replacement)})")
             case _:
                 return Code(f"lenient_or(data, {key}, {read}, {_made(replacement)})")
 
-    def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
+    def _item_reader(self, expression: ir.TypeExpr, *, skips: bool) -> Code:
         """A callable that decodes its argument; with `skips`, it leaves out items that do not fit."""
         found = self._reading.resolved(expression)
-        if skips and isinstance(found, (ListOf, MapOf, Nullable)):
+        if skips and isinstance(found, (ir.ListOf, ir.MapOf, ir.Nullable)):
             return Code(f"lambda value: {self._skipping(found, 'value')}")
         return self._reading.reader(expression)
 
-    def _skipping(self, expression: TypeExpr, source: str) -> Code:
+    def _skipping(self, expression: ir.TypeExpr, source: str) -> Code:
         match expression:
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 reader = self._item_reader(inner, skips=True)
                 return Code(f"nullable({source}, {reader})")
-            case ListOf(item=item, min_items=min_items):
+            case ir.ListOf(item=item, min_items=min_items):
                 least = f", {min_items}" if min_items else ""
                 return Code(f"valid_items({source}, {self._reading.reader(item)}{least})")
-            case MapOf(inner):
+            case ir.MapOf(inner):
                 return Code(f"valid_members({source}, {self._reading.reader(inner)})")
             case _:
                 return self._reading.read(expression, source)
 
 
-def _maker(fallback: Value) -> Code:
+def _maker(fallback: ir.Value) -> Code:
     """A callable that returns a new `fallback`."""
     match fallback:
-        case ListValue(()):
+        case ir.ListValue(()):
             return Code("list")
-        case MapValue(()):
+        case ir.MapValue(()):
             return Code("dict")
-        case Construct(name, ()):
+        case ir.Construct(name, ()):
             return identifier(TYPES + name)
         case _:
             return Code(f"lambda: {value(fallback, module=TYPES)}")
 
 
-def _made(fallback: Value) -> Code:
+def _made(fallback: ir.Value) -> Code:
     """The expression that creates a new `fallback`. Type checkers cannot infer the type of an empty literal."""
     match fallback:
-        case ListValue(()):
+        case ir.ListValue(()):
             return Code("list[Any]()")
-        case MapValue(()):
+        case ir.MapValue(()):
             return Code("dict[str, Any]()")
         case _:
             return value(fallback, module=TYPES)

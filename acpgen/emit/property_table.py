@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from acpgen.emit.source import Code, literal
-from acpgen.ir.model import Alias, ListOf, MapOf, Model, Nullable, Ref, Scalar, Struct, TypeExpr
+from acpgen.ir import model as ir
 
 
 class PropertyTable:
     """The names on the wire that do not follow from the attributes, and the limits, of all classes of `model`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self._model = model
-        self._structs = [each for each in model.definitions if isinstance(each, Struct)]
+        self._structs = [each for each in model.definitions if isinstance(each, ir.Struct)]
 
     @property
     def names(self) -> list[Code]:
@@ -43,20 +43,20 @@ class PropertyTable:
         }
         return [Code(f"{literal(key)}: {_dict(limits)},") for key, limits in found.items()]
 
-    def _limits(self, expression: TypeExpr, seen: frozenset[str]) -> dict[str, Any]:
+    def _limits(self, expression: ir.TypeExpr, seen: frozenset[str]) -> dict[str, Any]:
         """Keywords that hold beside those for the type itself: they say nothing of null, or of other types."""
         match expression:
-            case Scalar():
+            case ir.Scalar():
                 return dict(_of_scalar(expression))
-            case Nullable(inner):
+            case ir.Nullable(inner):
                 return self._limits(inner, seen)
-            case ListOf(item=item, min_items=least):
+            case ir.ListOf(item=item, min_items=least):
                 of_items = self._limits(item, seen)
                 return {**({"minItems": least} if least else {}), **({"items": of_items} if of_items else {})}
-            case MapOf(value):
+            case ir.MapOf(value):
                 of_values = self._limits(value, seen)
                 return {"additionalProperties": of_values} if of_values else {}
-            case Ref(name) if name not in seen and isinstance(alias := self._model.by_name[name], Alias):
+            case ir.Ref(name) if name not in seen and isinstance(alias := self._model.by_name[name], ir.Alias):
                 return self._limits(alias.type, seen | {name})
             case _:
                 return {}
@@ -68,7 +68,7 @@ def camel(attribute: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _of_scalar(scalar: Scalar) -> Iterator[tuple[str, str | float]]:
+def _of_scalar(scalar: ir.Scalar) -> Iterator[tuple[str, str | float]]:
     bounds = {"minimum": scalar.minimum, "maximum": scalar.maximum, "minLength": scalar.min_length}
     yield from ((name, bound) for name, bound in bounds.items() if bound is not None)
     yield from scalar.annotations

@@ -13,30 +13,8 @@ from acpgen.emit.flavour import Context, alias_statement, annotation, attribute_
 from acpgen.emit.source import Code, identifier, is_immutable, listed, literal
 from acpgen.emit.source import hint as plain_hint
 from acpgen.emit.types import Attribute, GeneratedField, alias_target, needs_own_hint, qualified
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Candidate,
-    Const,
-    Construct,
-    Definition,
-    Field,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Model,
-    Nullable,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-    Value,
-)
 
 BASE = Code("Struct")
 """The class that has the configuration."""
@@ -63,17 +41,17 @@ def attribute_name(wire: str) -> Code:
     return identifier(f"{name}_" if name in RESERVED_ATTRIBUTES else name)
 
 
-def hint(expression: TypeExpr) -> Code:
+def hint(expression: ir.TypeExpr) -> Code:
     """The annotation for a value of `expression`, with its limits."""
     match expression:
-        case Scalar() if expression.is_bounded:
+        case ir.Scalar() if expression.is_bounded:
             return _annotated(plain_hint(expression), _bounds(expression))
-        case ListOf(item=item, min_items=least):
+        case ir.ListOf(item=item, min_items=least):
             known = Code(f"list[{hint(item)}]")
             return _annotated(known, f"pydantic.Field(min_length={literal(least)})") if least else known
-        case MapOf(inner):
+        case ir.MapOf(inner):
             return Code(f"dict[str, {hint(inner)}]")
-        case Nullable(inner) if not isinstance(inner, AnyJson):
+        case ir.Nullable(inner) if not isinstance(inner, ir.AnyJson):
             return Code(f"{hint(inner)} | None")
         case _:
             return plain_hint(expression)
@@ -83,7 +61,7 @@ def _annotated(known: str, extra: str) -> Code:
     return Code(f"Annotated[{known}, {extra}]")
 
 
-def _bounds(scalar: Scalar) -> Code:
+def _bounds(scalar: ir.Scalar) -> Code:
     given = {"ge": scalar.minimum, "le": scalar.maximum, "min_length": scalar.min_length}
     arguments = (Code(f"{name}={literal(bound)}") for name, bound in given.items() if bound is not None)
     return Code(f"pydantic.Field({listed(arguments)})")
@@ -92,7 +70,7 @@ def _bounds(scalar: Scalar) -> Code:
 class PydanticClass:
     """One class, for `pydantic_v2/BaseModel.jinja2`."""
 
-    def __init__(self, struct: Struct, context: Context) -> None:
+    def __init__(self, struct: ir.Struct, context: Context) -> None:
         self._struct = struct
         self._context = context
         self._fields = {field.name: field for field in context.own_fields(struct)}
@@ -107,7 +85,7 @@ class PydanticClass:
         named = {str(each.original_name): each for each in generated}
         return [self._attribute(field, named[name]) for name, field in self._fields.items()]
 
-    def _attribute(self, field: Field, generated: GeneratedField) -> Attribute:
+    def _attribute(self, field: ir.Field, generated: GeneratedField) -> Attribute:
         known = qualified(annotation(field, generated, hint), {each.name for each in self._struct.fields})
         return Attribute(
             name=attribute_name(field.wire),
@@ -116,7 +94,7 @@ class PydanticClass:
             doc=attribute_doc(field, self._struct),
         )
 
-    def _default(self, field: Field) -> Code:
+    def _default(self, field: ir.Field) -> Code:
         """The default and the name on the wire, after an equals sign; empty if there is neither."""
         arguments, name = self._default_argument(field), attribute_name(field.wire)
         if field.wire != name:
@@ -127,10 +105,10 @@ class PydanticClass:
         is_plain = len(arguments) == 1 and start == "default"
         return Code(f" = {default}" if is_plain else f" = pydantic.Field({', '.join(arguments)})")
 
-    def _default_argument(self, field: Field) -> list[str]:
+    def _default_argument(self, field: ir.Field) -> list[str]:
         if field.may_be_unset:
             return ["default=MISSING"]
-        if isinstance(field.type, Const) and is_tag(self._struct, field, self._context.model):
+        if isinstance(field.type, ir.Const) and is_tag(self._struct, field, self._context.model):
             return [f"default={literal(field.type.value)}"]
         if field.required or field.default is None:
             return []
@@ -138,65 +116,67 @@ class PydanticClass:
         return [f"default={known}" if is_immutable(field.default) else f"default_factory=lambda: {known}"]
 
 
-def is_tag(struct: Struct, field: Field, model: Model) -> bool:
+def is_tag(struct: ir.Struct, field: ir.Field, model: ir.Model) -> bool:
     """True if a union that tells its members apart by `field` has the class as a member: the union checks its presence.
 
     Then constructors may leave it out.
     """
-    unions = (each for each in model.definitions if isinstance(each, TaggedUnion) and each.tag == field.wire)
+    unions = (each for each in model.definitions if isinstance(each, ir.TaggedUnion) and each.tag == field.wire)
     return any(is_selected(union) and struct.name in _targets(union) for union in unions)
 
 
-def _targets(union: TaggedUnion) -> list[str]:
+def _targets(union: ir.TaggedUnion) -> list[str]:
     return [variant.target for variant in union.variants]
 
 
-def is_selected(union: TaggedUnion) -> bool:
+def is_selected(union: ir.TaggedUnion) -> bool:
     """True if there are several members with a tag, so that it selects one."""
     return len(union.variants) > 1 or _other_is_apart(union)
 
 
-def _other_is_apart(union: TaggedUnion) -> bool:
+def _other_is_apart(union: ir.TaggedUnion) -> bool:
     """True if the tag also selects the member for other tags: the known tags are no values of its own."""
     known = {variant.tag for variant in union.variants}
     return union.other is not None and not union.untagged and known <= set(union.other.excluded)
 
 
-def value(known: Value, model: Model) -> Code:
+def value(known: ir.Value, model: ir.Model) -> Code:
     """The expression that creates a new `known` each time it is evaluated."""
     match known:
-        case Literal(scalar):
+        case ir.Literal(scalar):
             return literal(scalar)
-        case ListValue(items):
+        case ir.ListValue(items):
             return Code(f"[{listed(value(item, model) for item in items)}]")
-        case MapValue(items):
+        case ir.MapValue(items):
             return Code("{" + listed(Code(f"{literal(key)}: {value(item, model)}") for key, item in items) + "}")
-        case Construct(name):
+        case ir.Construct(name):
             return Code(f"{identifier(name)}.model_validate({_json(known, model)})")
 
 
-def _json(known: Value, model: Model) -> Code:
+def _json(known: ir.Value, model: ir.Model) -> Code:
     """A default as JSON; an object also has the constants that its class requires."""
     match known:
-        case Construct(name, arguments):
+        case ir.Construct(name, arguments):
             fields, given = model.struct(name).fields, dict(arguments)
             constants = {
-                each.wire: Literal(each.type.value) for each in fields if isinstance(each.type, Const) and each.required
+                each.wire: ir.Literal(each.type.value)
+                for each in fields
+                if isinstance(each.type, ir.Const) and each.required
             }
-            named: dict[str, Value] = {each.wire: given[each.name] for each in fields if each.name in given}
-            return _json(MapValue(tuple({**constants, **named}.items())), model)
-        case ListValue(items):
+            named: dict[str, ir.Value] = {each.wire: given[each.name] for each in fields if each.name in given}
+            return _json(ir.MapValue(tuple({**constants, **named}.items())), model)
+        case ir.ListValue(items):
             return Code(f"[{listed(_json(item, model) for item in items)}]")
-        case MapValue(items):
+        case ir.MapValue(items):
             return Code("{" + listed(Code(f"{literal(key)}: {_json(item, model)}") for key, item in items) + "}")
-        case Literal():
+        case ir.Literal():
             return value(known, model)
 
 
 class PydanticAlias:
     """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
-    def __init__(self, definition: Definition, context: Context) -> None:
+    def __init__(self, definition: ir.Definition, context: Context) -> None:
         self._definition = definition
         self._model = context.model
         self.doc = context.doc(definition, 0)
@@ -207,23 +187,23 @@ class PydanticAlias:
 
     def _target(self, rendered: str) -> str:
         match self._definition:
-            case TaggedUnion():
+            case ir.TaggedUnion():
                 return self._tagged(self._definition)
-            case UntaggedUnion(members=candidates):
+            case ir.UntaggedUnion(members=candidates):
                 return _in_order([hint(each.type) for each in candidates])
-            case Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
+            case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
                 return rendered
             case _:
                 return " | ".join(map(hint, alias_target(self._definition)))
 
-    def _tagged(self, union: TaggedUnion) -> str:
+    def _tagged(self, union: ir.TaggedUnion) -> str:
         if _other_is_apart(union):
             return self._with_labels(union)
         known = self._selected(union) if is_selected(union) else identifier(_targets(union)[0])
-        rest = [each.type if isinstance(each, Candidate) else Ref(each.target) for each in union.fallbacks]
+        rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
         return _in_order([known, *map(hint, rest)])
 
-    def _selected(self, union: TaggedUnion) -> Code:
+    def _selected(self, union: ir.TaggedUnion) -> Code:
         """The members with a tag, without others."""
         targets = list(dict.fromkeys(_targets(union)))
         if len(targets) < 2 or not all(self._has_constant(name, union.tag) for name in targets):
@@ -234,10 +214,10 @@ class PydanticAlias:
     def _has_constant(self, target: str, wire: str) -> bool:
         """True if the member is a class that has the tag itself, as the library reads it."""
         definition = self._model.by_name[target]
-        fields = definition.fields if isinstance(definition, Struct) else ()
-        return any(isinstance(field.type, Const) for field in fields if field.wire == wire)
+        fields = definition.fields if isinstance(definition, ir.Struct) else ()
+        return any(isinstance(field.type, ir.Const) for field in fields if field.wire == wire)
 
-    def _with_labels(self, union: TaggedUnion) -> Code:
+    def _with_labels(self, union: ir.TaggedUnion) -> Code:
         """The members with a label each, and a function that reads the label from a value."""
         labels = [(variant.tag, variant.target) for variant in union.variants]
         if union.other is not None and _other_is_apart(union):

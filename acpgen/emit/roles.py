@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from acpgen.emit.imports import imported_compactly
 from acpgen.emit.source import Code, docstring, hint, identifier, listed
 from acpgen.emit.versions import negotiating
-from acpgen.ir.model import (
-    Method,
-    MethodKind,
-    Model,
-    Primitive,
-    Scalar,
-    TypeExpr,
-)
+from acpgen.ir import model as ir
 from acpgen.ir.order import references
 from acpgen.roles import RoleRecord, Side
 
@@ -22,19 +15,19 @@ from acpgen.roles import RoleRecord, Side
 class MethodView:
     """One method."""
 
-    def __init__(self, method: Method, model: Model) -> None:
+    def __init__(self, method: ir.Method, model: ir.Model) -> None:
         self.method = method
         self._model = model
 
     @property
     def is_request(self) -> bool:
         """True for a request, false for a notification."""
-        return self.method.kind is MethodKind.REQUEST
+        return self.method.kind is ir.MethodKind.REQUEST
 
     @property
-    def result(self) -> TypeExpr:
+    def result(self) -> ir.TypeExpr:
         """The type of the result; null for a notification."""
-        return self.method.result or Scalar(primitive=Primitive.NULL)
+        return self.method.result or ir.Scalar(primitive=ir.Primitive.NULL)
 
     @property
     def uses_any(self) -> bool:
@@ -73,7 +66,7 @@ class MethodView:
 class SideView:
     """The methods of one side, and the stub that calls them."""
 
-    def __init__(self, side: Side, model: Model) -> None:
+    def __init__(self, side: Side, model: ir.Model) -> None:
         self.methods = [MethodView(method, model) for method in model.methods if side in method.handlers]
         """The methods that the side handles."""
         self.name = identifier(side.value)
@@ -106,7 +99,7 @@ class PassedView:
 class RoleView:
     """One role: the methods that it handles, and the sides that it calls."""
 
-    def __init__(self, role: RoleRecord, model: Model) -> None:
+    def __init__(self, role: RoleRecord, model: ir.Model) -> None:
         self._role = role
         self.template = role.template
         """The name of the template of its module."""

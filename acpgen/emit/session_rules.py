@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.emit.source import Code, listed, literal, tuple_of
-from acpgen.ir.model import Model
+from acpgen.ir import model as ir
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.sessions import PARTS, Sessions
 
@@ -21,7 +21,7 @@ class SessionsView:
     lists: Sequence[tuple[Code, Code]]
 
 
-def merged_sessions(models: Sequence[Model]) -> SessionsView:
+def merged_sessions(models: Sequence[ir.Model]) -> SessionsView:
     """The facts for HTTP of all versions. Raises `InputError` for one without such facts, and for a contradiction."""
     known = [_facts(model) for model in models]
     sessions = [each for _, each in known]
@@ -41,7 +41,7 @@ def merged_sessions(models: Sequence[Model]) -> SessionsView:
     )
 
 
-def _with_gates(models: Sequence[Model], names: set[str]) -> Code:
+def _with_gates(models: Sequence[ir.Model], names: set[str]) -> Code:
     """The paths of the capability for each method; none if a version has the method without one."""
     items = list[Code]()
     for name in sorted(names):
@@ -52,7 +52,7 @@ def _with_gates(models: Sequence[Model], names: set[str]) -> Code:
     return Code(f"{{{listed(items)}}}")
 
 
-def _facts(model: Model) -> tuple[Negotiation, Sessions]:
+def _facts(model: ir.Model) -> tuple[Negotiation, Sessions]:
     if model.negotiation is None:
         raise _unknown(model, "the request that starts a connection is")
     if model.sessions is None:
@@ -60,7 +60,7 @@ def _facts(model: Model) -> tuple[Negotiation, Sessions]:
     return model.negotiation, model.sessions
 
 
-def _unknown(model: Model, what: str) -> InputError:
+def _unknown(model: ir.Model, what: str) -> InputError:
     return input_error(
         "remote-unknown",
         f"{model.origin} cannot be used with --remote: {what} unknown",

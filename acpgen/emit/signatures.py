@@ -17,7 +17,7 @@ from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
 from acpgen.emit.types import AliasView, ClassView, alias_target
-from acpgen.ir.model import Definition, Method, Model, Struct
+from acpgen.ir import model as ir
 from acpgen.roles import Role, Side
 
 
@@ -49,13 +49,13 @@ class _Declared:
 class Signatures:
     """The declarations of the package of one model; `folder` is the subpackage in one of several ("v1/")."""
 
-    def __init__(self, model: Model, *, folder: str = "") -> None:
+    def __init__(self, model: ir.Model, *, folder: str = "") -> None:
         self._model = model
         self._folder = folder
         self._environment = make_environment()
         self._bases = Classes(model)
 
-    def of_type(self, definition: Definition) -> Signature:
+    def of_type(self, definition: ir.Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
         source = self._type_source(definition)
         (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
@@ -65,7 +65,7 @@ class Signatures:
             code = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
         return Signature(f"{self._folder}types.py", _formatted(code))
 
-    def of_method(self, method: Method) -> list[Signature]:
+    def of_method(self, method: ir.Method) -> list[Signature]:
         """The handlers and the stubs of a method, each in its class; then the methods that pass it on."""
         found = [(declared, method.name) for side in method.handlers for declared in self._classes[side]]
         passing = [
@@ -80,11 +80,11 @@ class Signatures:
         code = _formatted("\n".join([declared.head, declared.methods[name]]))
         return Signature(f"{self._folder}{declared.module}.py", code)
 
-    def _type_source(self, definition: Definition) -> str:
+    def _type_source(self, definition: ir.Definition) -> str:
         # datamodel-code-generator, which uses these two templates in a build, leaves the line breaks in them alone
         environment = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
         name = identifier(definition.name)
-        if isinstance(definition, Struct):
+        if isinstance(definition, ir.Struct):
             absent = {field.name for field in definition.fields if field.may_be_unset}
             fields = [
                 _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))

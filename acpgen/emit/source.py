@@ -16,24 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
-from acpgen.ir.model import (
-    AnyJson,
-    Choice,
-    Const,
-    Construct,
-    Field,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    TypeExpr,
-    Value,
-)
+from acpgen.ir import model as ir
 
 LINE_LENGTH = 120
 """The longest line of generated code; black gets the same limit."""
@@ -228,62 +211,62 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 SCALARS = {
-    Primitive.STRING: "str",
-    Primitive.INTEGER: "int",
-    Primitive.NUMBER: "float",
-    Primitive.BOOLEAN: "bool",
-    Primitive.NULL: "None",
+    ir.Primitive.STRING: "str",
+    ir.Primitive.INTEGER: "int",
+    ir.Primitive.NUMBER: "float",
+    ir.Primitive.BOOLEAN: "bool",
+    ir.Primitive.NULL: "None",
 }
 
 
-def hint(expression: TypeExpr, *, module: str = "") -> Code:
+def hint(expression: ir.TypeExpr, *, module: str = "") -> Code:
     """The annotation for a value of `expression`; `module` is the prefix of definitions ("types.")."""
     match expression:
-        case Ref(name):
+        case ir.Ref(name):
             return identifier(module + name)
-        case Scalar(primitive=primitive):
+        case ir.Scalar(primitive=primitive):
             return Code(SCALARS[primitive])
-        case Const(only):
+        case ir.Const(only):
             return Code(f"Literal[{literal(only)}]")
-        case Choice():
+        case ir.Choice():
             return _choice(expression)
-        case ListOf(item=item):
+        case ir.ListOf(item=item):
             return Code(f"list[{hint(item, module=module)}]")
-        case MapOf(inner):
+        case ir.MapOf(inner):
             return Code(f"dict[str, {hint(inner, module=module)}]")
-        case Nullable(AnyJson()) | AnyJson():
+        case ir.Nullable(ir.AnyJson()) | ir.AnyJson():
             return Code("Any")
-        case Nullable(inner):
+        case ir.Nullable(inner):
             return Code(f"{hint(inner, module=module)} | None")
 
 
-def _choice(choice: Choice) -> Code:
+def _choice(choice: ir.Choice) -> Code:
     constants = ", ".join(map(literal, choice.values))
     rest = f" | {SCALARS[choice.primitive]}" if choice.open else ""
     return Code(f"Literal[{constants}]{rest}")
 
 
-def field_hint(field: Field, *, module: str = "") -> Code:
+def field_hint(field: ir.Field, *, module: str = "") -> Code:
     """The annotation for the attribute; it includes `UnsetType` if the key may be absent."""
     known = hint(field.type, module=module)
     return Code(f"{known} | UnsetType") if field.may_be_unset else known
 
 
-def value(known: Value, *, module: str = "") -> Code:
+def value(known: ir.Value, *, module: str = "") -> Code:
     """The expression that creates a new `known` each time it is evaluated."""
     match known:
-        case Literal(scalar):
+        case ir.Literal(scalar):
             return literal(scalar)
-        case ListValue(items):
+        case ir.ListValue(items):
             return Code(f"[{', '.join(value(item, module=module) for item in items)}]")
-        case MapValue(items):
+        case ir.MapValue(items):
             members = (f"{literal(key)}: {value(item, module=module)}" for key, item in items)
             return Code("{" + ", ".join(members) + "}")
-        case Construct(name, arguments):
+        case ir.Construct(name, arguments):
             passed = (f"{identifier(key)}={value(item, module=module)}" for key, item in arguments)
             return Code(f"{identifier(module + name)}({', '.join(passed)})")
 
 
-def is_immutable(known: Value) -> bool:
+def is_immutable(known: ir.Value) -> bool:
     """True if all callers can share one value, as with the default of a parameter."""
-    return isinstance(known, Literal)
+    return isinstance(known, ir.Literal)

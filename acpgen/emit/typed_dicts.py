@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from acpgen.emit.flavour import Context, alias_statement, annotation, attribute_doc
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
 from acpgen.emit.types import GeneratedField, alias_target, definition_text, field_text, needs_own_hint, qualified
-from acpgen.ir.model import Alias, Definition, Field, Struct
+from acpgen.ir import model as ir
 
 _IMPORTED = frozenset({"Annotated", "Any", "Literal", "NotRequired", "TypeAlias", "TypedDict", "builtins", "sys"})
 
@@ -26,7 +26,7 @@ class Key:
 class TypedDictClass:
     """One dictionary, for `TypedDict.jinja2`: a class, or a call where a key cannot be the name of an attribute."""
 
-    def __init__(self, struct: Struct, context: Context) -> None:
+    def __init__(self, struct: ir.Struct, context: Context) -> None:
         self._struct = struct
         self._context = context
         self._fields = {field.name: field for field in context.own_fields(struct)}
@@ -73,21 +73,21 @@ class TypedDictClass:
         return [Key(wire, literal(each), Code("")) for wire, each in zip(wires, self.quoted, strict=True)]
 
 
-def _with_presence(field: Field, known: Code) -> Code:
+def _with_presence(field: ir.Field, known: Code) -> Code:
     return known if field.required else Code(f"NotRequired[{known}]")
 
 
 class TypedDictAlias:
     """One union, enum or alias, for `TypeAliasAnnotation.jinja2`."""
 
-    def __init__(self, definition: Definition, context: Context) -> None:
+    def __init__(self, definition: ir.Definition, context: Context) -> None:
         self._definition = definition
         self.doc = context.doc(definition, 0)
 
     def statement(self, rendered: str) -> Code:
         """The statement that defines the alias."""
         match self._definition:
-            case Alias(type=target) if not needs_own_hint(target):
+            case ir.Alias(type=target) if not needs_own_hint(target):
                 return alias_statement(self._definition, rendered)
             case _:
                 return alias_statement(self._definition, " | ".join(map(hint, alias_target(self._definition))))

@@ -18,32 +18,12 @@ from typing import Any, Protocol
 from acpgen.emit.classes import Classes
 from acpgen.emit.generator import Library, PlainSchema, render_definitions
 from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import (
-    EXTRA_FIELD,
-    Alias,
-    AnyJson,
-    Choice,
-    Const,
-    Definition,
-    Enum,
-    Field,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.ir.order import members
 
 
-def plain_schema(model: Model, *, all_required: bool = False) -> PlainSchema:
+def plain_schema(model: ir.Model, *, all_required: bool = False) -> PlainSchema:
     """The schema of all definitions of `model`, in their order, after that of the base that most classes share.
 
     With `all_required`, the type hints are those of values that are present.
@@ -55,7 +35,7 @@ def plain_schema(model: Model, *, all_required: bool = False) -> PlainSchema:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def all_definitions(model: Model, classes: Classes) -> list[Definition]:
+def all_definitions(model: ir.Model, classes: Classes) -> list[ir.Definition]:
     """The definitions, after the shared base if there is one."""
     return [*([classes.shared] if classes.shared else []), *model.definitions]
 
@@ -64,42 +44,44 @@ def _with_all_required(definition: PlainSchema) -> PlainSchema:
     return {**definition, "required": sorted(definition["properties"])} if "properties" in definition else definition
 
 
-def _definition(definition: Definition, classes: Classes) -> PlainSchema:
-    if not isinstance(definition, Struct):
+def _definition(definition: ir.Definition, classes: Classes) -> PlainSchema:
+    if not isinstance(definition, ir.Struct):
         target = alias_target(definition)
         return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
     properties = {name: _type(expression) for name, expression in classes.own_fields(definition)}
     absent = {field.name for field in definition.fields if field.may_be_unset}
     schema: PlainSchema = {"type": "object", "properties": properties, "required": sorted(properties.keys() - absent)}
     if base := classes.base(definition):
-        schema["allOf"] = [_type(Ref(base))]
+        schema["allOf"] = [_type(ir.Ref(base))]
     return schema
 
 
-def _type(expression: TypeExpr) -> PlainSchema:
+def _type(expression: ir.TypeExpr) -> PlainSchema:
     match expression:
-        case Ref(name):
+        case ir.Ref(name):
             return {"$ref": f"#/$defs/{name}"}
-        case Scalar(primitive=primitive):
+        case ir.Scalar(primitive=primitive):
             return {"type": primitive.value}
-        case Const(only):
+        case ir.Const(only):
             return {"const": only}
-        case Choice():
+        case ir.Choice():
             return _choice(expression)
-        case ListOf(item=item):
+        case ir.ListOf(item=item):
             return {"type": "array", "items": _type(item)}
-        case MapOf(inner):
+        case ir.MapOf(inner):
             return {"type": "object", "additionalProperties": _type(inner)}
-        case AnyJson() | Nullable(AnyJson()):
+        case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
             return {}
-        case Nullable(Scalar() | ListOf() | MapOf(AnyJson()) as inner):  # the generator is slow at `anyOf`
+        case ir.Nullable(
+            ir.Scalar() | ir.ListOf() | ir.MapOf(ir.AnyJson()) as inner
+        ):  # the generator is slow at `anyOf`
             known = _type(inner)
-            return {**known, "type": [known["type"], Primitive.NULL.value]}
-        case Nullable(inner):
-            return {"anyOf": [_type(inner), {"type": Primitive.NULL.value}]}
+            return {**known, "type": [known["type"], ir.Primitive.NULL.value]}
+        case ir.Nullable(inner):
+            return {"anyOf": [_type(inner), {"type": ir.Primitive.NULL.value}]}
 
 
-def _choice(choice: Choice) -> PlainSchema:
+def _choice(choice: ir.Choice) -> PlainSchema:
     closed = {"type": choice.primitive.value, "enum": list(choice.values)}
     return {"anyOf": [closed, {"type": choice.primitive.value}]} if choice.open else closed
 
@@ -129,7 +111,7 @@ class Attribute:
 class ClassView:
     """The facts about a struct that the generator does not know, for `msgspec.jinja2`."""
 
-    def __init__(self, struct: Struct, model: Model) -> None:
+    def __init__(self, struct: ir.Struct, model: ir.Model) -> None:
         self._struct = struct
         self._model = model
         self.options = Code("" if struct.name in model.by_name else ", fields_last=True")
@@ -143,7 +125,7 @@ class ClassView:
 
     def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
         """The attributes in schema order; the generator puts required ones first."""
-        order = [*self._fields, EXTRA_FIELD]
+        order = [*self._fields, ir.EXTRA_FIELD]
         named = {str(each.original_name): each for each in generated}
         return [self._attribute(name, named[name].type_hint) for name in order if name in named]
 
@@ -165,13 +147,13 @@ def qualified(annotation: str, attributes: Collection[str]) -> Code:
     return Code(_STRING_OR_NAME.sub(qualify, annotation) if shadowed else annotation)
 
 
-def _default(field: Field | None) -> Code:
+def _default(field: ir.Field | None) -> Code:
     """The default of an attribute, after an equals sign; empty if there is none. `field` is None for `extra`."""
     if field is None:
         return Code(" = made(factory=lambda: {})")
     if field.may_be_unset:
         return Code(" = UNSET")
-    if isinstance(field.type, Const) and field.required:
+    if isinstance(field.type, ir.Const) and field.required:
         return Code(f" = {literal(field.type.value)}")
     if field.required or field.default is None:
         return Code("")
@@ -179,16 +161,16 @@ def _default(field: Field | None) -> Code:
     return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
 
 
-def needs_own_hint(expression: TypeExpr) -> bool:
+def needs_own_hint(expression: ir.TypeExpr) -> bool:
     """True if acpgen must write the annotation: for constants, choices and "any JSON".
 
     The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
     does not know that "any JSON" includes null.
     """
     match expression:
-        case Const() | Choice() | AnyJson():
+        case ir.Const() | ir.Choice() | ir.AnyJson():
             return True
-        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
             return needs_own_hint(inner)
         case _:
             return False
@@ -197,7 +179,7 @@ def needs_own_hint(expression: TypeExpr) -> bool:
 class AliasView:
     """One union, enum or alias, for `TypeAliasAnnotation.jinja2`."""
 
-    def __init__(self, definition: Definition, model: Model) -> None:
+    def __init__(self, definition: ir.Definition, model: ir.Model) -> None:
         self._definition = definition
         self._model = model
 
@@ -216,47 +198,47 @@ class AliasView:
         Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """
         match self._definition:
-            case Alias(type=Scalar() as target) if target.is_bounded:
+            case ir.Alias(type=ir.Scalar() as target) if target.is_bounded:
                 return Code(f"Annotated[{rendered}, {bounds(target)}]")
-            case Alias(type=target) if not needs_own_hint(target):
+            case ir.Alias(type=target) if not needs_own_hint(target):
                 return Code(rendered)
             case _:
                 return Code(" | ".join(map(hint, alias_target(self._definition))))
 
 
-def bounds(scalar: Scalar) -> Code:
+def bounds(scalar: ir.Scalar) -> Code:
     """The `Bounds(...)` of a scalar."""
     given = {"minimum": scalar.minimum, "maximum": scalar.maximum, "min_length": scalar.min_length}
     arguments = (f"{name}={literal(bound)}" for name, bound in given.items() if bound is not None)
     return Code(f"Bounds({', '.join(arguments)})")
 
 
-def alias_target(definition: Definition) -> tuple[TypeExpr, ...]:
+def alias_target(definition: ir.Definition) -> tuple[ir.TypeExpr, ...]:
     """The types that a union, enum or alias stands for."""
     match definition:
-        case Enum(primitive=primitive, members=constants, open=is_open):
-            return (Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open),)
-        case Alias(type=target):
+        case ir.Enum(primitive=primitive, members=constants, open=is_open):
+            return (ir.Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open),)
+        case ir.Alias(type=target):
             return (target,)
-        case TaggedUnion() | UntaggedUnion():
+        case ir.TaggedUnion() | ir.UntaggedUnion():
             return members(definition)
-        case Struct(name=name):
-            return (Ref(name),)
+        case ir.Struct(name=name):
+            return (ir.Ref(name),)
 
 
-def field_text(field: Field, owner: Struct) -> str:
+def field_text(field: ir.Field, owner: ir.Struct) -> str:
     """The docstring of an attribute: description, format, and origin if it differs from that of its class."""
     parts = [field.doc] if field.doc else []
-    if isinstance(field.type, Scalar):
+    if isinstance(field.type, ir.Scalar):
         parts += [f"{_ANNOTATIONS[key]}: `{text}`." for key, text in field.type.annotations]
     text = " ".join(parts)
     return _joined(text, f"From {field.origin}.") if field.origin != owner.origin else text
 
 
-def definition_text(definition: Definition, model: Model) -> str:
+def definition_text(definition: ir.Definition, model: ir.Model) -> str:
     """The docstring of a definition: description, values of an enum, and origin if that is not the base schema."""
     text = definition.doc
-    if isinstance(definition, Enum):
+    if isinstance(definition, ir.Enum):
         lines = [f"- {member.value}: {member.doc}" for member in definition.members if member.doc]
         text = _joined(text, "\n".join(lines))
     return _joined(text, f"From {definition.origin}.") if definition.origin != model.origin else text
@@ -266,13 +248,13 @@ def _joined(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def render_types(model: Model) -> Code:
+def render_types(model: ir.Model) -> Code:
     """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     definitions = all_definitions(model, Classes(model))
     for definition in definitions:
         views[definition.name]["view"] = (
-            ClassView(definition, model) if isinstance(definition, Struct) else AliasView(definition, model)
+            ClassView(definition, model) if isinstance(definition, ir.Struct) else AliasView(definition, model)
         )
     statements = render_definitions(plain_schema(model), views, Library.DATACLASSES)
     return Code("\n\n\n".join(statements[definition.name] for definition in definitions))

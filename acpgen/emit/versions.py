@@ -9,16 +9,16 @@ from acpgen.diagnostics import input_error
 from acpgen.emit.imports import standard_imports
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.source import Code, docstring, identifier, listed, literal
-from acpgen.ir.model import Method, MethodKind, Model, Ref
+from acpgen.ir import model as ir
 from acpgen.roles import Role, RoleRecord, Side, with_article
 
 
-def folder(model: Model) -> Code:
+def folder(model: ir.Model) -> Code:
     """The name of the subpackage for a version, in a package of several."""
     return identifier(f"v{model.protocol}")
 
 
-def check_together(models: Sequence[Model]) -> None:
+def check_together(models: Sequence[ir.Model]) -> None:
     """Raise `InputError` unless one request can negotiate which of the versions a connection has."""
     if len(models) == 1:
         return
@@ -31,17 +31,17 @@ def check_together(models: Sequence[Model]) -> None:
         )
 
 
-def negotiating(model: Model) -> Method | None:
+def negotiating(model: ir.Model) -> ir.Method | None:
     """The request that negotiates the version, if there is one."""
     how = model.negotiation
-    requests = (method for method in model.methods if method.kind is MethodKind.REQUEST)
+    requests = (method for method in model.methods if method.kind is ir.MethodKind.REQUEST)
     return next((method for method in requests if how is not None and method.wire == how.method), None)
 
 
-def params_name(model: Model) -> Code | None:
+def params_name(model: ir.Model) -> Code | None:
     """The class of its params, if it has one."""
     method = negotiating(model)
-    return identifier(method.params.name) if method is not None and isinstance(method.params, Ref) else None
+    return identifier(method.params.name) if method is not None and isinstance(method.params, ir.Ref) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class StubView:
 class StubClass:
     """The stub class of a side, for all versions, as the module of `role` has it."""
 
-    def __init__(self, side: Side, role: RoleRecord, models: Sequence[Model]) -> None:
+    def __init__(self, side: Side, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self.name = identifier(side.stub)
         self._module = Code(f".{identifier(role.name)}")
         self._models = models
@@ -80,7 +80,7 @@ class StubClass:
         ]
 
 
-def _names(name: str, models: Sequence[Model]) -> list[str]:
+def _names(name: str, models: Sequence[ir.Model]) -> list[str]:
     """The name of a class in each version."""
     return [name] if len(models) == 1 else [f"{folder(model)}.{name}" for model in models]
 
@@ -92,7 +92,7 @@ def _union(names: Sequence[str]) -> str:
 class RoleTypes:
     """The types of a role, each for all versions."""
 
-    def __init__(self, role: RoleRecord, models: Sequence[Model]) -> None:
+    def __init__(self, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self._role = role
         self._models = models
         self._is_single = len(models) == 1
@@ -156,7 +156,7 @@ class RoleTypes:
 class VersionsView:
     """The versions of a package."""
 
-    def __init__(self, models: Sequence[Model], roles: Sequence[Role]) -> None:
+    def __init__(self, models: Sequence[ir.Model], roles: Sequence[Role]) -> None:
         self._models = models
         self.roles = [RoleTypes(role.record, models) for role in roles]
         self.protocols = [ProtocolView(model) for model in models]

@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from acpgen.diagnostics import Report
+from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.model import Definition, Enum, Options, Struct, TaggedUnion, UntaggedUnion
 from acpgen.ir.objects import Definitions
 from acpgen.schema.walk import definition_at, definition_pointer
 
@@ -43,8 +43,8 @@ class Context:
     definitions: Definitions
     report: Report
     origin: Callable[[str], str]
-    options: Options
-    lowered: dict[str, Definition] = field(default_factory=dict)
+    options: ir.Options
+    lowered: dict[str, ir.Definition] = field(default_factory=dict)
     raw_defaults: dict[tuple[str, str], Any] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     _places: set[str] = field(default_factory=set, init=False)
@@ -52,7 +52,7 @@ class Context:
     _size: int = field(default=0, init=False)
     _depth: int = field(default=0, init=False)
 
-    def define(self, definition: Definition) -> None:
+    def define(self, definition: ir.Definition) -> None:
         """Register a lowered definition. A second, different one with the same name is an error with both places."""
         known = self.lowered.setdefault(definition.name, definition)
         self._multiplied += definition.pointer in self._places  # also with a known name: those of a clash multiply, too
@@ -89,15 +89,15 @@ class Context:
         )
         self.report.raise_errors()
 
-    def _weigh(self, definition: Definition) -> None:
+    def _weigh(self, definition: ir.Definition) -> None:
         self._size += 1 + len(definition.doc) // _TEXT
         match definition:
-            case Struct(name=name, fields=fields):
+            case ir.Struct(name=name, fields=fields):
                 self._size += sum(1 + len(field.doc) // _TEXT for field in fields)
                 self._size += sum(_count(self.raw_defaults.get((name, field.name))) for field in fields)
-            case Enum(members=members) | UntaggedUnion(members=members):
+            case ir.Enum(members=members) | ir.UntaggedUnion(members=members):
                 self._size += len(members)
-            case TaggedUnion(variants=variants, fallbacks=fallbacks):
+            case ir.TaggedUnion(variants=variants, fallbacks=fallbacks):
                 self._size += len(variants) + len(fallbacks)
         if self._size > MAX_SIZE:
             self.report.error(

@@ -5,33 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from acpgen.ir import model as ir
 from acpgen.ir.context import Context
-from acpgen.ir.model import (
-    EXTRA_FIELD,
-    Alias,
-    AnyJson,
-    Candidate,
-    Choice,
-    Const,
-    Construct,
-    Definition,
-    Enum,
-    Field,
-    ListOf,
-    ListValue,
-    Literal,
-    MapOf,
-    MapValue,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-    Value,
-)
 from acpgen.ir.opened import as_written
 from acpgen.schema.document import join
 
@@ -40,7 +15,7 @@ class _MisfitError(Exception):
     """A default does not fit its own type; the text says why."""
 
 
-def fill_defaults(context: Context) -> dict[str, Definition]:
+def fill_defaults(context: Context) -> dict[str, ir.Definition]:
     """Fill in the default of each field; a default that does not fit is an error.
 
     A required property keeps its default: leniency may fall back to it.
@@ -49,7 +24,7 @@ def fill_defaults(context: Context) -> dict[str, Definition]:
     return {
         name: (
             replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
-            if isinstance(definition, Struct)
+            if isinstance(definition, ir.Struct)
             else definition
         )
         for name, definition in context.lowered.items()
@@ -59,12 +34,12 @@ def fill_defaults(context: Context) -> dict[str, Definition]:
 class _Reader:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._known: dict[tuple[str, str], Value | None] = {}
+        self._known: dict[tuple[str, str], ir.Value | None] = {}
 
-    def filled(self, owner: str, field: Field) -> Field:
+    def filled(self, owner: str, field: ir.Field) -> ir.Field:
         return replace(field, default=self._default(owner, field))
 
-    def _default(self, owner: str, field: Field) -> Value | None:
+    def _default(self, owner: str, field: ir.Field) -> ir.Value | None:
         key = (owner, field.name)
         if key not in self._known:
             self._known[key] = None  # a default that contains itself
@@ -72,7 +47,7 @@ class _Reader:
                 self._known[key] = self._read(field, self._context.raw_defaults[key])
         return self._known[key]
 
-    def _read(self, field: Field, raw: Any) -> Value | None:
+    def _read(self, field: ir.Field, raw: Any) -> ir.Value | None:
         try:
             return self.value(field.type, raw)
         except _MisfitError as misfit:
@@ -83,44 +58,44 @@ class _Reader:
             )
             return None
 
-    def value(self, expression: TypeExpr, raw: Any) -> Value:
+    def value(self, expression: ir.TypeExpr, raw: Any) -> ir.Value:
         """`raw` as a value of `expression`; raises `_MisfitError`."""
         match expression:
-            case AnyJson():
+            case ir.AnyJson():
                 return _plain(raw)
-            case Nullable(inner):
-                return Literal(None) if raw is None else self.value(inner, raw)
-            case ListOf(item=item, min_items=min_items):
+            case ir.Nullable(inner):
+                return ir.Literal(None) if raw is None else self.value(inner, raw)
+            case ir.ListOf(item=item, min_items=min_items):
                 elements = _expect(raw, list, "an array")
                 if len(elements) < min_items:
                     raise _MisfitError(f"it has fewer than {min_items} items")
-                return ListValue(tuple(self.value(item, element) for element in elements))
-            case MapOf(value):
+                return ir.ListValue(tuple(self.value(item, element) for element in elements))
+            case ir.MapOf(value):
                 members = _expect(raw, dict, "an object").items()
-                return MapValue(tuple((key, self.value(value, element)) for key, element in members))
-            case Const(value=constant):
+                return ir.MapValue(tuple((key, self.value(value, element)) for key, element in members))
+            case ir.Const(value=constant):
                 return _member(raw, (constant,), is_open=False)
-            case Choice(values=values, open=is_open):
+            case ir.Choice(values=values, open=is_open):
                 return _member(raw, values, is_open=is_open)
-            case Scalar():
+            case ir.Scalar():
                 return _scalar(raw, expression)
-            case Ref(name):
+            case ir.Ref(name):
                 return self._defined(self._context.lowered[name], raw)
 
-    def _defined(self, definition: Definition, raw: Any) -> Value:
+    def _defined(self, definition: ir.Definition, raw: Any) -> ir.Value:
         match as_written(definition):  # a default of the schema fits what the schema lists
-            case Alias(type=expression):
+            case ir.Alias(type=expression):
                 return self.value(expression, raw)
-            case Enum(members=members, open=is_open):
+            case ir.Enum(members=members, open=is_open):
                 return _member(raw, tuple(member.value for member in members), is_open=is_open)
-            case Struct() as struct:
+            case ir.Struct() as struct:
                 return self._construct(struct, raw)
-            case TaggedUnion() as union:
+            case ir.TaggedUnion() as union:
                 return self._tagged(union, raw)
-            case UntaggedUnion(members=candidates):
+            case ir.UntaggedUnion(members=candidates):
                 return self._first(tuple(candidate.type for candidate in candidates), raw)
 
-    def _construct(self, struct: Struct, raw: Any) -> Value:
+    def _construct(self, struct: ir.Struct, raw: Any) -> ir.Value:
         members = dict(_expect(raw, dict, "an object"))
         arguments = []
         for field in struct.fields:
@@ -131,22 +106,22 @@ class _Reader:
             elif field.required:
                 raise _MisfitError(f"it lacks {field.wire!r}, which {struct.name} requires")
         if members and struct.keeps_extra:
-            arguments.append((EXTRA_FIELD, _plain(members)))
+            arguments.append((ir.EXTRA_FIELD, _plain(members)))
         elif members:
             raise _MisfitError(f"{struct.name} has no property {next(iter(members))!r}")
-        return Construct(struct.name, tuple(arguments))
+        return ir.Construct(struct.name, tuple(arguments))
 
-    def _tagged(self, union: TaggedUnion, raw: Any) -> Value:
+    def _tagged(self, union: ir.TaggedUnion, raw: Any) -> ir.Value:
         tag = _expect(raw, dict, "an object").get(union.tag)
-        known = [Ref(variant.target) for variant in union.variants if variant.tag == tag]
+        known = [ir.Ref(variant.target) for variant in union.variants if variant.tag == tag]
         rest = [
-            each.type if isinstance(each, Candidate) else Ref(each.target)
+            each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target)
             for each in union.fallbacks
-            if isinstance(each, Candidate) or tag not in each.excluded
+            if isinstance(each, ir.Candidate) or tag not in each.excluded
         ]
         return self._first((*known, *rest), raw)
 
-    def _first(self, candidates: tuple[TypeExpr, ...], raw: Any) -> Value:
+    def _first(self, candidates: tuple[ir.TypeExpr, ...], raw: Any) -> ir.Value:
         for expression in candidates:
             try:
                 return self.value(expression, raw)
@@ -161,37 +136,37 @@ def _expect(raw: Any, kind: type, what: str) -> Any:
     return raw
 
 
-def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> Value:
+def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> ir.Value:
     kind = type(values[0])
     if type(raw) is not kind or (raw not in values and not is_open):
         raise _MisfitError(f"it is none of {', '.join(map(repr, values))}")
-    return Literal(raw)
+    return ir.Literal(raw)
 
 
-def _scalar(raw: Any, scalar: Scalar) -> Value:
-    kinds: dict[Primitive, tuple[type, ...]] = {
-        Primitive.STRING: (str,),
-        Primitive.INTEGER: (int,),
-        Primitive.NUMBER: (int, float),
-        Primitive.BOOLEAN: (bool,),
-        Primitive.NULL: (type(None),),
+def _scalar(raw: Any, scalar: ir.Scalar) -> ir.Value:
+    kinds: dict[ir.Primitive, tuple[type, ...]] = {
+        ir.Primitive.STRING: (str,),
+        ir.Primitive.INTEGER: (int,),
+        ir.Primitive.NUMBER: (int, float),
+        ir.Primitive.BOOLEAN: (bool,),
+        ir.Primitive.NULL: (type(None),),
     }
     if type(raw) not in kinds[scalar.primitive]:
         raise _MisfitError(f"it is not of the type {scalar.primitive.value}")
     size = len(raw) if isinstance(raw, str) else None
     if size is not None and scalar.min_length is not None and size < scalar.min_length:
         raise _MisfitError(f"it is shorter than {scalar.min_length} characters")
-    if scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
+    if scalar.primitive in (ir.Primitive.INTEGER, ir.Primitive.NUMBER):
         least = raw if scalar.minimum is None else scalar.minimum
         most = raw if scalar.maximum is None else scalar.maximum
         if not least <= raw <= most:
             raise _MisfitError(f"{raw} is out of bounds")
-    return Literal(raw)
+    return ir.Literal(raw)
 
 
-def _plain(raw: Any) -> Value:
+def _plain(raw: Any) -> ir.Value:
     if isinstance(raw, list):
-        return ListValue(tuple(map(_plain, raw)))
+        return ir.ListValue(tuple(map(_plain, raw)))
     if isinstance(raw, dict):
-        return MapValue(tuple((key, _plain(value)) for key, value in raw.items()))
-    return Literal(raw)
+        return ir.MapValue(tuple((key, _plain(value)) for key, value in raw.items()))
+    return ir.Literal(raw)

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from acpgen.ir import model as ir
 from acpgen.ir.context import Context
-from acpgen.ir.model import (
-    AnyJson,
-    Choice,
-    Const,
-    ListOf,
-    MapOf,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    TypeExpr,
-)
 from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition
 
@@ -25,12 +14,12 @@ DefineInline = Callable[[Any, str, str], None]
 """Lower (node, pointer) as a definition with the given Python name."""
 
 _ANNOTATING = ("format", "pattern", "contentEncoding")
-_PRIMITIVES: Mapping[type, Primitive] = {
-    str: Primitive.STRING,
-    int: Primitive.INTEGER,
-    bool: Primitive.BOOLEAN,
-    float: Primitive.NUMBER,
-    type(None): Primitive.NULL,
+_PRIMITIVES: Mapping[type, ir.Primitive] = {
+    str: ir.Primitive.STRING,
+    int: ir.Primitive.INTEGER,
+    bool: ir.Primitive.BOOLEAN,
+    float: ir.Primitive.NUMBER,
+    type(None): ir.Primitive.NULL,
 }
 _CONSTRAINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "enum", "type", "properties", "items"})
 
@@ -42,12 +31,12 @@ class Expressions:
         self._context = context
         self._define = define
 
-    def read(self, node: Any, pointer: str, name: str) -> TypeExpr:
+    def read(self, node: Any, pointer: str, name: str) -> ir.TypeExpr:
         """The type of `node`; `name` is the name for an inline object or union."""
         if not isinstance(node, dict) or not _CONSTRAINING & node.keys():
-            return AnyJson()
+            return ir.AnyJson()
         if (target := referenced_definition(node)) is not None:
-            return Ref(self._context.class_name(target))
+            return ir.Ref(self._context.class_name(target))
         if "const" in node:
             return self._const(node, pointer)
         if "enum" in node:
@@ -61,33 +50,33 @@ class Expressions:
             return self._all_of(node, pointer, name)
         return self._typed(node, pointer, name)
 
-    def _inline(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+    def _inline(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         kind = node.get("type")
         self._define(node, pointer, name)
-        return Nullable(Ref(name)) if isinstance(kind, list) and "null" in kind else Ref(name)
+        return ir.Nullable(ir.Ref(name)) if isinstance(kind, list) and "null" in kind else ir.Ref(name)
 
-    def _const(self, node: dict[str, Any], pointer: str) -> TypeExpr:
+    def _const(self, node: dict[str, Any], pointer: str) -> ir.TypeExpr:
         value = node["const"]
         if value is None:
-            return Scalar(primitive=Primitive.NULL)
+            return ir.Scalar(primitive=ir.Primitive.NULL)
         if isinstance(value, (str, int)):
-            return Const(value)
+            return ir.Const(value)
         self._context.report.warning(
             "unsupported-const",
             "`const` is read where it is a string, an integer, a boolean or null; any value passes here",
             at=join(pointer, "const"),
         )
-        return AnyJson()
+        return ir.AnyJson()
 
-    def _enum(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+    def _enum(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         listed = self.enumeration(node, pointer)
-        found: TypeExpr = listed
-        if isinstance(listed, Choice):
+        found: ir.TypeExpr = listed
+        if isinstance(listed, ir.Choice):
             self._define({**node, "enum": list(listed.values)}, pointer, name)
-            found = Ref(name)
-        return Nullable(found) if None in node["enum"] else found
+            found = ir.Ref(name)
+        return ir.Nullable(found) if None in node["enum"] else found
 
-    def enumeration(self, node: dict[str, Any], pointer: str) -> Choice | Const | AnyJson:
+    def enumeration(self, node: dict[str, Any], pointer: str) -> ir.Choice | ir.Const | ir.AnyJson:
         """The type of `enum` without null: several constants, or a single one."""
         values = [value for value in node["enum"] if value is not None]
         kinds = {type(value) for value in values}
@@ -95,32 +84,32 @@ class Expressions:
             self._context.report.error(
                 "unsupported-enum", "`enum` takes strings only, or integers only", at=join(pointer, "enum")
             )
-            return AnyJson()
+            return ir.AnyJson()
         constants = tuple(dict.fromkeys(values))
         if len(constants) == 1:
-            return Const(constants[0])
-        return Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
+            return ir.Const(constants[0])
+        return ir.Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
 
-    def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
+    def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> ir.TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
         rest = [(where, member) for where, member in members if not self._context.definitions.is_null(member)]
         if not rest:
-            return Scalar(primitive=Primitive.NULL)
+            return ir.Scalar(primitive=ir.Primitive.NULL)
         if len(rest) == 1:
             inner = self.read(rest[0][1], rest[0][0], name)
         else:
             inner = self._named_union(node, key, pointer, name)
-        return Nullable(inner) if len(rest) < len(members) else inner
+        return ir.Nullable(inner) if len(rest) < len(members) else inner
 
-    def _named_union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
+    def _named_union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> ir.TypeExpr:
         self._define(
             {**node, key: [member for member in node[key] if not self._context.definitions.is_null(member)]},
             pointer,
             name,
         )
-        return Ref(name)
+        return ir.Ref(name)
 
-    def choice_of(self, members: list[Any]) -> Choice | None:
+    def choice_of(self, members: list[Any]) -> ir.Choice | None:
         """The enum that the members of a union form: constants, and at most one free scalar of their type."""
         values: list[str | int] = []
         is_open, kinds = False, set()
@@ -131,15 +120,15 @@ class Expressions:
                 return None
             constants = [member["const"]] if "const" in member else member.get("enum", [])
             kinds.add(
-                member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), Primitive.NULL).value
+                member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), ir.Primitive.NULL).value
             )
             is_open = is_open or not constants
             values.extend(constants)
         if not values or kinds not in ({"string"}, {"integer"}) or len({type(value) for value in values}) != 1:
             return None
-        return Choice(primitive=Primitive(kinds.pop()), values=tuple(dict.fromkeys(values)), open=is_open)
+        return ir.Choice(primitive=ir.Primitive(kinds.pop()), values=tuple(dict.fromkeys(values)), open=is_open)
 
-    def _all_of(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+    def _all_of(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         parts = node["allOf"]
         if len(parts) == 1:
             return self.read(parts[0], join(pointer, "allOf", 0), name)
@@ -148,31 +137,31 @@ class Expressions:
         self._context.report.error(
             "unsupported-all-of", "`allOf` of several schemas is read for objects only", at=join(pointer, "allOf")
         )
-        return AnyJson()
+        return ir.AnyJson()
 
-    def _typed(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+    def _typed(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         kinds = node.get("type", "array" if "items" in node else [])
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
         rest = [kind for kind in kinds if kind != "null"]
         if len(rest) > 1:
             members = [{**node, "type": kind} for kind in rest]
             self._define({"description": node.get("description", ""), "anyOf": members}, pointer, name)
-            inner: TypeExpr = Ref(name)
+            inner: ir.TypeExpr = ir.Ref(name)
         elif rest:
             inner = self._single(rest[0], node, pointer, name)
         else:
-            return Scalar(primitive=Primitive.NULL) if kinds else AnyJson()
-        return Nullable(inner) if len(rest) < len(kinds) else inner
+            return ir.Scalar(primitive=ir.Primitive.NULL) if kinds else ir.AnyJson()
+        return ir.Nullable(inner) if len(rest) < len(kinds) else inner
 
-    def _single(self, kind: str, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+    def _single(self, kind: str, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         if kind == "array":
             item = self.read(node.get("items", True), join(pointer, "items"), name + "Item")
-            return ListOf(item=item, min_items=node.get("minItems", 0))
+            return ir.ListOf(item=item, min_items=node.get("minItems", 0))
         if kind == "object":
             values = node.get("additionalProperties", True)
-            return MapOf(self.read(values, join(pointer, "additionalProperties"), name + "Value"))
-        return Scalar(
-            primitive=Primitive(kind),
+            return ir.MapOf(self.read(values, join(pointer, "additionalProperties"), name + "Value"))
+        return ir.Scalar(
+            primitive=ir.Primitive(kind),
             minimum=node.get("minimum"),
             maximum=node.get("maximum"),
             min_length=node.get("minLength"),

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Method, MethodKind, Ref, Struct
 from acpgen.roles import Side
 from acpgen.schema.document import join
 from acpgen.schema.walk import own_references, schema_map, walk
 
 
-def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method, ...]) -> Envelope:
+def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[ir.Method, ...]) -> ir.Envelope:
     """Find the rules for messages in the envelopes of the schema, by structure. Warns if the root allows batches."""
     batches = [pointer for pointer, branch in _branches(root) if branch.get("type") == "array"]
     if batches:
@@ -25,7 +25,7 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
             hint="send each message on its own",
         )
     ids = {name for properties in _envelopes(context) for name in own_references(properties.get("id"))}
-    return Envelope(
+    return ir.Envelope(
         cancel=next((found for method in methods if (found := _cancel(context, method, ids))), None),
         null_ids=not ids or any(_takes_null(context.definitions.nodes[name]) for name in ids),
         null_error_ids=_has_null_error_ids(context),
@@ -46,15 +46,15 @@ def _envelopes(context: Context) -> Iterator[Mapping[str, Any]]:
             yield from (schema_map(each, "properties") for _, each in walk(node))
 
 
-def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
+def _cancel(context: Context, method: ir.Method, ids: set[str]) -> ir.Cancel | None:
     """The method that cancels requests: a notification for both peers whose one required property is a request id."""
-    params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
-    if method.kind is not MethodKind.NOTIFICATION or set(method.handlers) != set(Side):
+    params = context.lowered.get(method.params.name) if isinstance(method.params, ir.Ref) else None
+    if method.kind is not ir.MethodKind.NOTIFICATION or set(method.handlers) != set(Side):
         return None
     id_types = {context.class_name(name) for name in ids}
-    match [field for field in params.fields if field.required] if isinstance(params, Struct) else []:
-        case [Field(wire=key, type=Ref(name))] if name in id_types:
-            return Cancel(method=method.wire, key=key)
+    match [field for field in params.fields if field.required] if isinstance(params, ir.Struct) else []:
+        case [ir.Field(wire=key, type=ir.Ref(name))] if name in id_types:
+            return ir.Cancel(method=method.wire, key=key)
     return None
 
 
@@ -82,7 +82,7 @@ _JSON_RPC_CODES = (
 """The codes of JSON-RPC 2.0 (section 5.1)."""
 
 
-def lower_errors(context: Context) -> Errors:
+def lower_errors(context: Context) -> ir.Errors:
     """The error object and codes of the schema, or those of JSON-RPC 2.0 if it defines none."""
     found = next(_error_objects(context), None)
     codes = {code: _error_code(code, title, doc) for code, title, doc in _JSON_RPC_CODES}
@@ -92,7 +92,7 @@ def lower_errors(context: Context) -> Errors:
             codes[named.code] = replace(named, name=codes[named.code].name)
         elif _is_free(named.name, {code.name for code in codes.values()}, context):
             codes[named.code] = named
-    return Errors(object=found.name if found else None, codes=tuple(codes.values()))
+    return ir.Errors(object=found.name if found else None, codes=tuple(codes.values()))
 
 
 def _is_free(name: str, taken: set[str], context: Context) -> bool:
@@ -101,24 +101,24 @@ def _is_free(name: str, taken: set[str], context: Context) -> bool:
     return name.isidentifier() and not is_taken
 
 
-def _error_objects(context: Context) -> Iterator[Struct]:
+def _error_objects(context: Context) -> Iterator[ir.Struct]:
     for properties in _envelopes(context):
         for name in own_references(properties.get("error")):
             found = context.lowered.get(context.class_name(name))
-            if isinstance(found, Struct) and {"code", "message", "data"} <= {field.wire for field in found.fields}:
+            if isinstance(found, ir.Struct) and {"code", "message", "data"} <= {field.wire for field in found.fields}:
                 yield found
 
 
-def _named_codes(context: Context, error: Struct) -> Iterator[ErrorCode]:
-    code: Field = next(field for field in error.fields if field.wire == "code")
-    enum = context.lowered.get(code.type.name) if isinstance(code.type, Ref) else None
-    if not isinstance(enum, Enum):
+def _named_codes(context: Context, error: ir.Struct) -> Iterator[ir.ErrorCode]:
+    code: ir.Field = next(field for field in error.fields if field.wire == "code")
+    enum = context.lowered.get(code.type.name) if isinstance(code.type, ir.Ref) else None
+    if not isinstance(enum, ir.Enum):
         return
     for member in enum.members:
         if isinstance(member.value, int) and member.title and names.pascal(member.title):
             yield _error_code(member.value, member.title, member.doc)
 
 
-def _error_code(code: int, title: str, doc: str) -> ErrorCode:
+def _error_code(code: int, title: str, doc: str) -> ir.ErrorCode:
     name = names.pascal(title)
-    return ErrorCode(code=code, name=name if name.endswith("Error") else name + "Error", title=title, doc=doc)
+    return ir.ErrorCode(code=code, name=name if name.endswith("Error") else name + "Error", title=title, doc=doc)

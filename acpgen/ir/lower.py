@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from acpgen.diagnostics import Report
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.conditions import And, Condition, condition
 from acpgen.ir.context import Context
@@ -13,19 +14,6 @@ from acpgen.ir.defaults import fill_defaults
 from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods, only_sent
-from acpgen.ir.model import (
-    EXTRA_FIELD,
-    Alias,
-    Choice,
-    Definition,
-    Enum,
-    EnumMember,
-    Field,
-    Leniency,
-    Model,
-    Options,
-    Struct,
-)
 from acpgen.ir.objects import Definitions, Property, Shape
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.relations import Coverage
@@ -35,7 +23,7 @@ from acpgen.schema.compose import Composed
 from acpgen.schema.walk import definition_pointer, description
 
 
-def lower(composed: Composed, options: Options, report: Report) -> Model:
+def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
     """The IR of `composed`, which must have passed `check_dialect`.
 
     Diagnostics go into `report`. Raises `InputError` if there is an error among them.
@@ -53,7 +41,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
     definitions = in_dependency_order(fill_defaults(context))
     report.raise_errors()
     methods = lower_methods(context, composed)
-    model = Model(
+    model = ir.Model(
         protocol=composed.protocol,
         release=composed.release,
         origin=composed.base.origin,
@@ -95,7 +83,7 @@ class _Lowering:
         else:
             self._context.define(self._scalar_like(node, pointer, name))
 
-    def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
+    def _scalar_like(self, node: Any, pointer: str, name: str) -> ir.Definition:
         doc = description(node)
         for key in ("oneOf", "anyOf"):
             if isinstance(node, dict) and key in node:
@@ -104,20 +92,20 @@ class _Lowering:
                 return lower_values(self._context, name, node, pointer=pointer, read=self._expressions.read)
         if isinstance(node, dict) and "enum" in node:
             listed = self._expressions.enumeration(node, pointer)
-            if isinstance(listed, Choice) and None not in node["enum"]:
+            if isinstance(listed, ir.Choice) and None not in node["enum"]:
                 return self._enum(name, listed, [], doc=doc, pointer=pointer)
         expression = self._expressions.read(node, pointer, name + "Value")
-        return Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=self._context.origin(pointer))
+        return ir.Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=self._context.origin(pointer))
 
-    def _enum(self, name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str) -> Enum:
+    def _enum(self, name: str, choice: ir.Choice, nodes: list[Any], *, doc: str, pointer: str) -> ir.Enum:
         described = {node["const"]: node for node in nodes if "const" in node}
         nodes = [described.get(value, {}) for value in choice.values]
         is_opened = not choice.open and self._context.opens(pointer)
-        return Enum(
+        return ir.Enum(
             name=name,
             primitive=choice.primitive,
             members=tuple(
-                EnumMember(value=value, title=node.get("title"), doc=description(node))
+                ir.EnumMember(value=value, title=node.get("title"), doc=description(node))
                 for value, node in zip(choice.values, nodes, strict=True)
             ),
             open=choice.open or is_opened,
@@ -145,7 +133,7 @@ class _Lowering:
             hint="give it a `title`",
         )
 
-    def _struct(self, name: str, shape: Shape, pointer: str) -> Struct:
+    def _struct(self, name: str, shape: Shape, pointer: str) -> ir.Struct:
         own = [known for known in shape.owners if self._context.class_name(known) != name]
         self._check_owners(own, pointer)
         base = self._context.definitions.base_of(tuple(own))
@@ -159,7 +147,7 @@ class _Lowering:
                 f"{missing!r} is required, but no property declares it; it is not checked",
                 at=pointer,
             )
-        return Struct(
+        return ir.Struct(
             name=name,
             fields=fields,
             base=self._context.class_name(base) if base else None,
@@ -182,8 +170,8 @@ class _Lowering:
         parts = tuple(part for part in found if part is not None)
         return parts[0] if len(parts) == 1 else And(parts) if parts else None
 
-    def _fields(self, owner: str, shape: Shape, base: str | None) -> tuple[Field, ...]:
-        fields: dict[str, Field] = {}
+    def _fields(self, owner: str, shape: Shape, base: str | None) -> tuple[ir.Field, ...]:
+        fields: dict[str, ir.Field] = {}
         ordered = sorted(shape.properties, key=lambda found: base is None or base not in found.owners)
         for found in ordered:
             inherited = base is not None and base in found.owners
@@ -192,7 +180,7 @@ class _Lowering:
                 fields[field.name] = self._merged(fields[field.name], field) if field.name in fields else field
         return tuple(fields.values())
 
-    def _merged(self, known: Field, field: Field) -> Field:
+    def _merged(self, known: ir.Field, field: ir.Field) -> ir.Field:
         """Merge a property that two layers declare: the narrower type, and required if either is."""
         if known.wire != field.wire:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
@@ -211,12 +199,12 @@ class _Lowering:
             narrow,
             required=required,
             # a required property tells union members apart: it is strict, even if a layer is lenient
-            leniency=Leniency() if required else known.leniency | field.leniency,
+            leniency=ir.Leniency() if required else known.leniency | field.leniency,
             doc=field.doc or known.doc,
             inherited=known.inherited,
         )
 
-    def _field(self, owner: str, found: Property, *, inherited: bool) -> Field | None:
+    def _field(self, owner: str, found: Property, *, inherited: bool) -> ir.Field | None:
         name = names.field_name(found.wire)
         if not name:
             self._context.report.error(
@@ -231,13 +219,13 @@ class _Lowering:
         if isinstance(found.node, dict) and "default" in found.node:
             self._context.raw_defaults[owner, name] = found.node["default"]
         node = found.node if isinstance(found.node, dict) else {}
-        return Field(
+        return ir.Field(
             wire=found.wire,
             name=name,
             type=self._expressions.read(found.node, found.pointer, inline_name),
             required=found.required,
             default=None,
-            leniency=Leniency(
+            leniency=ir.Leniency(
                 default_on_error=node.get("x-deserialize-default-on-error", False),
                 skip_invalid_items=node.get("x-deserialize-skip-invalid-items", False),
                 default_on_null=node.get("x-deserialize-default-on-null", False),
@@ -248,11 +236,11 @@ class _Lowering:
             inherited=inherited,
         )
 
-    def _check_extra(self, fields: tuple[Field, ...]) -> None:
+    def _check_extra(self, fields: tuple[ir.Field, ...]) -> None:
         for field in fields:
-            if field.name == EXTRA_FIELD:
+            if field.name == ir.EXTRA_FIELD:
                 self._context.report.error(
                     "name-clash",
-                    f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds unknown properties",
+                    f"the property {field.wire!r} maps to `{ir.EXTRA_FIELD}`, which holds unknown properties",
                     at=field.pointer,
                 )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import AnyJson, Method, MethodKind, Model, Ref, TypeExpr
 from acpgen.ir.objects import Definitions
 from acpgen.roles import HANDLERS, Side
 from acpgen.schema.compose import Composed
@@ -34,20 +34,20 @@ class MessageType:
         return Side(self.sender)
 
 
-def messages(model: Model) -> Iterator[tuple[MessageType, TypeExpr]]:
+def messages(model: ir.Model) -> Iterator[tuple[MessageType, ir.TypeExpr]]:
     """All messages with the types that they carry, in the order of the methods; error responses come last."""
     for method in model.methods:
         yield from messages_of(method)
     if model.errors.object is not None:
         for side in Side:
-            yield MessageType(ERRORS, "response", side.value), Ref(model.errors.object)
+            yield MessageType(ERRORS, "response", side.value), ir.Ref(model.errors.object)
 
 
-def messages_of(method: Method) -> Iterator[tuple[MessageType, TypeExpr]]:
+def messages_of(method: ir.Method) -> Iterator[tuple[MessageType, ir.TypeExpr]]:
     """The messages of `method` with the types that they carry; the peer of the handler sends the first."""
     for handler in method.handlers:
         yield MessageType(method.wire, method.kind.value, handler.peer.value), method.params
-        if method.kind is MethodKind.REQUEST and method.result is not None:
+        if method.kind is ir.MethodKind.REQUEST and method.result is not None:
             yield MessageType(method.wire, "response", handler.value), method.result
 
 
@@ -75,7 +75,7 @@ class _Group:
     parts: dict[str, str] = field(default_factory=dict)
 
 
-def lower_methods(context: Context, composed: Composed) -> tuple[Method, ...]:
+def lower_methods(context: Context, composed: Composed) -> tuple[ir.Method, ...]:
     """The methods of the schema in the order of their first definition. Definitions that do not pair are reported."""
     docs = _method_docs(context, composed.root)
     methods = [
@@ -118,8 +118,10 @@ def _sort_in(context: Context, group: _Group, name: str) -> None:
         group.parts[suffix] = name
 
 
-def _group_methods(context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]) -> Iterator[Method]:
-    for part, kind in (("Request", MethodKind.REQUEST), ("Notification", MethodKind.NOTIFICATION)):
+def _group_methods(
+    context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]
+) -> Iterator[ir.Method]:
+    for part, kind in (("Request", ir.MethodKind.REQUEST), ("Notification", ir.MethodKind.NOTIFICATION)):
         if part in group.parts:
             yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)
     if "Response" in group.parts and "Request" not in group.parts:
@@ -130,8 +132,14 @@ def _group_methods(context: Context, group: _Group, *, composed: Composed, docs:
 
 
 def _method(
-    context: Context, group: _Group, kind: MethodKind, definition: str, *, composed: Composed, docs: Mapping[str, str]
-) -> Iterator[Method]:
+    context: Context,
+    group: _Group,
+    kind: ir.MethodKind,
+    definition: str,
+    *,
+    composed: Composed,
+    docs: Mapping[str, str],
+) -> Iterator[ir.Method]:
     node, pointer = context.definitions.nodes[definition], definition_pointer(definition)
     side = node["x-side"]
     if side not in HANDLERS:
@@ -148,16 +156,16 @@ def _method(
         context.report.error(
             "bad-name", f"no Python name can be made of the method {group.wire!r}", at=join(pointer, "x-method")
         )
-    if kind is MethodKind.NOTIFICATION and "Request" in group.parts:
+    if kind is ir.MethodKind.NOTIFICATION and "Request" in group.parts:
         name += "_notification"
-    yield Method(
+    yield ir.Method(
         wire=group.wire,
         name=name,
         kind=kind,
         side=side,
         handlers=HANDLERS[side],
-        params=Ref(context.class_name(definition)),
-        result=_result(context, group) if kind is MethodKind.REQUEST else None,
+        params=ir.Ref(context.class_name(definition)),
+        result=_result(context, group) if kind is ir.MethodKind.REQUEST else None,
         gate=composed.gates.get(group.wire),
         doc=docs.get(definition) or str(node.get("description", "")),
         pointer=pointer,
@@ -193,7 +201,7 @@ def _listed(found: list[str]) -> str:
     return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _result(context: Context, group: _Group) -> TypeExpr:
+def _result(context: Context, group: _Group) -> ir.TypeExpr:
     request, response = group.parts["Request"], group.parts.get("Response")
     if response is None:
         context.report.warning(
@@ -201,7 +209,7 @@ def _result(context: Context, group: _Group) -> TypeExpr:
             f"{group.wire!r} has a request but no response; its result is any JSON",
             at=definition_pointer(request),
         )
-        return AnyJson()
+        return ir.AnyJson()
     nodes = context.definitions.nodes
     if nodes[request]["x-side"] != nodes[response]["x-side"]:
         context.report.error(
@@ -210,7 +218,7 @@ def _result(context: Context, group: _Group) -> TypeExpr:
             at=join(definition_pointer(response), "x-side"),
             hint="`x-side` is the peer that handles the request, on both",
         )
-    return Ref(context.class_name(response))
+    return ir.Ref(context.class_name(response))
 
 
 def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
@@ -226,10 +234,10 @@ def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
     return docs
 
 
-def _check_names(context: Context, methods: list[Method]) -> None:
+def _check_names(context: Context, methods: list[ir.Method]) -> None:
     """Two methods of one side must not share a handler."""
     for side in Side:
-        seen: dict[str, Method] = {}
+        seen: dict[str, ir.Method] = {}
         for method in methods:
             if side not in method.handlers:
                 continue

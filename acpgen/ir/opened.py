@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
 
-from acpgen.ir.model import Candidate, Definition, Enum, Model, OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion
+from acpgen.ir import model as ir
 from acpgen.ir.order import parts, references
 from acpgen.ir.relations import Coverage
 
 
-def as_written(definition: Definition) -> Definition:
+def as_written(definition: ir.Definition) -> ir.Definition:
     """The definition without what the option `open` adds to it."""
     match definition:
-        case Enum(opened=True):
+        case ir.Enum(opened=True):
             return replace(definition, open=False, opened=False)
-        case TaggedUnion(fallbacks=(*rest, OtherVariant(opened=True))):
+        case ir.TaggedUnion(fallbacks=(*rest, ir.OtherVariant(opened=True))):
             return replace(definition, fallbacks=tuple(rest))
         case _:
             return definition
 
 
-def watched(model: Model) -> frozenset[str]:
+def watched(model: ir.Model) -> frozenset[str]:
     """The opened enums, and classes for other tags, in members of unions that come before others for the same values.
 
     What fits a member as the schema writes it goes there, so their decoders must report what the schema does not list.
@@ -38,26 +38,26 @@ def watched(model: Model) -> frozenset[str]:
     return frozenset(found)
 
 
-def _opened(definition: Definition) -> Iterator[str]:
+def _opened(definition: ir.Definition) -> Iterator[str]:
     match definition:
-        case Enum(name=name, opened=True):
+        case ir.Enum(name=name, opened=True):
             yield name
-        case TaggedUnion(fallbacks=(*_, OtherVariant(target=target, opened=True))):
+        case ir.TaggedUnion(fallbacks=(*_, ir.OtherVariant(target=target, opened=True))):
             yield target
 
 
-def _rivals(definition: Definition) -> Iterator[tuple[TypeExpr, TypeExpr]]:
+def _rivals(definition: ir.Definition) -> Iterator[tuple[ir.TypeExpr, ir.TypeExpr]]:
     """The pairs of members that are tried one after the other, as the schema writes them."""
     match as_written(definition):
-        case UntaggedUnion(members=candidates):
+        case ir.UntaggedUnion(members=candidates):
             yield from combinations([each.type for each in candidates], 2)
-        case TaggedUnion(variants=variants, fallbacks=fallbacks):
-            rest = [each.type if isinstance(each, Candidate) else Ref(each.target) for each in fallbacks]
-            yield from product([Ref(each.target) for each in variants], rest)
+        case ir.TaggedUnion(variants=variants, fallbacks=fallbacks):
+            rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in fallbacks]
+            yield from product([ir.Ref(each.target) for each in variants], rest)
             yield from combinations(rest, 2)
 
 
-def _within(expression: TypeExpr, model: Model) -> frozenset[str]:
+def _within(expression: ir.TypeExpr, model: ir.Model) -> frozenset[str]:
     """The definitions in values of `expression`, at any depth."""
     found, todo = set[str](), list(references(expression))
     while todo:

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Candidate,
-    Choice,
-    Const,
-    Definition,
-    Enum,
-    ListOf,
-    MapOf,
-    Nullable,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 
 
-def in_dependency_order(definitions: Mapping[str, Definition]) -> tuple[Definition, ...]:
+def in_dependency_order(definitions: Mapping[str, ir.Definition]) -> tuple[ir.Definition, ...]:
     """The definitions in schema order, except that each comes after those that it needs at import.
 
     A class needs its base; a union or alias needs its members. Fields need nothing: annotations are not evaluated.
     """
-    ordered: dict[str, Definition] = {}
+    ordered: dict[str, ir.Definition] = {}
 
-    def place(definition: Definition) -> None:
+    def place(definition: ir.Definition) -> None:
         if definition.name in ordered:
             return
         for name in needs(definition):
@@ -43,58 +26,58 @@ def in_dependency_order(definitions: Mapping[str, Definition]) -> tuple[Definiti
     return tuple(ordered.values())
 
 
-def needs(definition: Definition) -> Iterable[str]:
+def needs(definition: ir.Definition) -> Iterable[str]:
     """The definitions that must exist before `definition` can."""
     match definition:
-        case Struct(base=base):
+        case ir.Struct(base=base):
             return (base,) if base else ()
-        case Alias(type=expression):
+        case ir.Alias(type=expression):
             return references(expression)
-        case Enum():
+        case ir.Enum():
             return ()
-        case TaggedUnion() | UntaggedUnion():
+        case ir.TaggedUnion() | ir.UntaggedUnion():
             return (name for expression in members(definition) for name in references(expression))
 
 
-def members(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
+def members(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]:
     """The types that make up a union, each once, in the order in which they are tried."""
-    if isinstance(union, UntaggedUnion):
-        found: list[TypeExpr] = [candidate.type for candidate in union.members]
+    if isinstance(union, ir.UntaggedUnion):
+        found: list[ir.TypeExpr] = [candidate.type for candidate in union.members]
     else:
-        found = [Ref(variant.target) for variant in union.variants]
-        found += [each.type if isinstance(each, Candidate) else Ref(each.target) for each in union.fallbacks]
+        found = [ir.Ref(variant.target) for variant in union.variants]
+        found += [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
     return tuple(dict.fromkeys(found))
 
 
-def untagged(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
+def untagged(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]:
     """The types of the members without a tag, in the order in which they are tried."""
     return tuple(each.type for each in _candidates(union))
 
 
-def untagged_for(struct: Struct, union: TaggedUnion | UntaggedUnion) -> Iterator[TypeExpr]:
+def untagged_for(struct: ir.Struct, union: ir.TaggedUnion | ir.UntaggedUnion) -> Iterator[ir.TypeExpr]:
     """Those of these members as which every object of a class is tried: it requires all that they require."""
     given = {each.wire for each in struct.fields if each.required}
     return (each.type for each in _candidates(union) if given.issuperset(each.required))
 
 
-def _candidates(union: TaggedUnion | UntaggedUnion) -> tuple[Candidate, ...]:
-    return union.members if isinstance(union, UntaggedUnion) else union.untagged
+def _candidates(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.Candidate, ...]:
+    return union.members if isinstance(union, ir.UntaggedUnion) else union.untagged
 
 
-def parts(definition: Definition) -> Iterator[str]:
+def parts(definition: ir.Definition) -> Iterator[str]:
     """The names of the definitions that `definition` refers to."""
     yield from needs(definition)
-    if isinstance(definition, Struct):
+    if isinstance(definition, ir.Struct):
         for field in definition.fields:
             yield from references(field.type)
 
 
-def references(expression: TypeExpr) -> Iterator[str]:
+def references(expression: ir.TypeExpr) -> Iterator[str]:
     """The names of the definitions in `expression`."""
     match expression:
-        case Ref(name):
+        case ir.Ref(name):
             yield name
-        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
             yield from references(inner)
-        case Scalar() | Const() | Choice() | AnyJson():
+        case ir.Scalar() | ir.Const() | ir.Choice() | ir.AnyJson():
             return

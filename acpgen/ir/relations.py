@@ -4,53 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Choice,
-    Const,
-    Definition,
-    Enum,
-    Field,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
+from acpgen.ir import model as ir
 from acpgen.ir.order import members
 
-Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson | Ref
+Resolved = (
+    ir.Struct
+    | ir.TaggedUnion
+    | ir.UntaggedUnion
+    | ir.Scalar
+    | ir.Const
+    | ir.Choice
+    | ir.ListOf
+    | ir.MapOf
+    | ir.Nullable
+    | ir.AnyJson
+    | ir.Ref
+)
 
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
 
 
-def resolved(expression: TypeExpr, model: Model) -> TypeExpr:
+def resolved(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases."""
-    while isinstance(expression, Ref):
+    while isinstance(expression, ir.Ref):
         definition = model.by_name[expression.name]
-        if not isinstance(definition, Alias):
+        if not isinstance(definition, ir.Alias):
             break
         expression = definition.type
     return expression
 
 
-def concrete(expression: TypeExpr, model: Model) -> TypeExpr:
+def concrete(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases; an enum becomes the choice of its values."""
     found = resolved(expression, model)
-    definition = model.by_name[found.name] if isinstance(found, Ref) else None
-    return _choice(definition) if isinstance(definition, Enum) else found
+    definition = model.by_name[found.name] if isinstance(found, ir.Ref) else None
+    return _choice(definition) if isinstance(definition, ir.Enum) else found
 
 
-def _choice(enum: Enum) -> Choice:
-    return Choice(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
+def _choice(enum: ir.Enum) -> ir.Choice:
+    return ir.Choice(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
 
 
 class Coverage:
@@ -59,26 +52,26 @@ class Coverage:
     With `named_only`, objects have no properties but those that their types name.
     """
 
-    def __init__(self, definitions: Mapping[str, Definition], *, named_only: bool = False) -> None:
+    def __init__(self, definitions: Mapping[str, ir.Definition], *, named_only: bool = False) -> None:
         self._definitions = definitions
         self._named_only = named_only
         # memoised: the number of paths is exponential
-        self._covers: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
-        self._disjoint: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
+        self._covers: dict[tuple[ir.TypeExpr, ir.TypeExpr, int], bool] = {}
+        self._disjoint: dict[tuple[ir.TypeExpr, ir.TypeExpr, int], bool] = {}
 
-    def resolve(self, expression: TypeExpr) -> Resolved:
+    def resolve(self, expression: ir.TypeExpr) -> Resolved:
         """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
-        if not isinstance(expression, Ref) or expression.name not in self._definitions:
+        if not isinstance(expression, ir.Ref) or expression.name not in self._definitions:
             return expression
         match self._definitions[expression.name]:
-            case Alias(type=target):
+            case ir.Alias(type=target):
                 return self.resolve(target)
-            case Enum() as enum:
+            case ir.Enum() as enum:
                 return _choice(enum)
             case definition:
                 return definition
 
-    def covers(self, wide: TypeExpr, narrow: TypeExpr, depth: int = _DEPTH) -> bool:
+    def covers(self, wide: ir.TypeExpr, narrow: ir.TypeExpr, depth: int = _DEPTH) -> bool:
         """True if every value of `narrow` certainly is one of `wide`."""
         if wide == narrow:
             return True
@@ -89,52 +82,52 @@ class Coverage:
             self._covers[key] = self._finds_cover(wide, narrow, depth)
         return self._covers[key]
 
-    def _finds_cover(self, wide: TypeExpr, narrow: TypeExpr, depth: int) -> bool:
+    def _finds_cover(self, wide: ir.TypeExpr, narrow: ir.TypeExpr, depth: int) -> bool:
         one, other = self.resolve(wide), self.resolve(narrow)
-        if isinstance(other, (TaggedUnion, UntaggedUnion)):
+        if isinstance(other, (ir.TaggedUnion, ir.UntaggedUnion)):
             return all(self.covers(wide, member, depth - 1) for member in members(other))
-        if isinstance(other, Nullable):
-            null = Scalar(primitive=Primitive.NULL)
+        if isinstance(other, ir.Nullable):
+            null = ir.Scalar(primitive=ir.Primitive.NULL)
             return self.covers(wide, null, depth - 1) and self.covers(wide, other.inner, depth - 1)
         match one:
-            case AnyJson():
+            case ir.AnyJson():
                 return True
-            case Nullable(inner):
-                return self.covers(inner, narrow, depth - 1) or other == Scalar(primitive=Primitive.NULL)
-            case TaggedUnion() | UntaggedUnion():
+            case ir.Nullable(inner):
+                return self.covers(inner, narrow, depth - 1) or other == ir.Scalar(primitive=ir.Primitive.NULL)
+            case ir.TaggedUnion() | ir.UntaggedUnion():
                 return any(self.covers(member, narrow, depth - 1) for member in members(one))
-            case ListOf():
+            case ir.ListOf():
                 return (
-                    isinstance(other, ListOf)
+                    isinstance(other, ir.ListOf)
                     and one.min_items <= other.min_items
                     and self.covers(one.item, other.item, depth - 1)
                 )
-            case MapOf(value):
-                is_object = isinstance(other, Struct) and isinstance(self.resolve(value), AnyJson)
-                return is_object or (isinstance(other, MapOf) and self.covers(value, other.value, depth - 1))
-            case Struct():
-                return isinstance(other, Struct) and self._covers_struct(one, other, depth)
-            case Scalar() | Const() | Choice():
+            case ir.MapOf(value):
+                is_object = isinstance(other, ir.Struct) and isinstance(self.resolve(value), ir.AnyJson)
+                return is_object or (isinstance(other, ir.MapOf) and self.covers(value, other.value, depth - 1))
+            case ir.Struct():
+                return isinstance(other, ir.Struct) and self._covers_struct(one, other, depth)
+            case ir.Scalar() | ir.Const() | ir.Choice():
                 return covers_scalar(one, other)
-            case Ref():
+            case ir.Ref():
                 return False
 
-    def _covers_struct(self, wide: Struct, narrow: Struct, depth: int) -> bool:
+    def _covers_struct(self, wide: ir.Struct, narrow: ir.Struct, depth: int) -> bool:
         theirs = {field.wire: field for field in narrow.fields}
         return wide.rejects is None and all(
             self._covers_field(field, theirs.get(field.wire), depth) for field in wide.fields
         )
 
-    def _covers_field(self, wide: Field, narrow: Field | None, depth: int) -> bool:
+    def _covers_field(self, wide: ir.Field, narrow: ir.Field | None, depth: int) -> bool:
         if wide.required and (narrow is None or not narrow.required):
             return False
-        if wide.leniency.default_on_error or isinstance(self.resolve(wide.type), AnyJson):
+        if wide.leniency.default_on_error or isinstance(self.resolve(wide.type), ir.AnyJson):
             return True
         if narrow is None:
             return self._named_only
         return self.covers(wide.type, narrow.type, depth - 1)
 
-    def disjoint(self, one: TypeExpr, other: TypeExpr, depth: int = _DEPTH) -> bool:
+    def disjoint(self, one: ir.TypeExpr, other: ir.TypeExpr, depth: int = _DEPTH) -> bool:
         """True if certainly no value is of both types."""
         if depth == 0:
             return False
@@ -143,24 +136,24 @@ class Coverage:
             self._disjoint[key] = self._finds_disjoint(one, other, depth)
         return self._disjoint[key]
 
-    def _finds_disjoint(self, one: TypeExpr, other: TypeExpr, depth: int) -> bool:
+    def _finds_disjoint(self, one: ir.TypeExpr, other: ir.TypeExpr, depth: int) -> bool:
         left, right = self.resolve(one), self.resolve(other)
         for first, second in ((left, other), (right, one)):
             match first:
-                case TaggedUnion() | UntaggedUnion():
+                case ir.TaggedUnion() | ir.UntaggedUnion():
                     return all(self.disjoint(member, second, depth - 1) for member in members(first))
-                case Nullable(inner):
-                    null = Scalar(primitive=Primitive.NULL)
+                case ir.Nullable(inner):
+                    null = ir.Scalar(primitive=ir.Primitive.NULL)
                     return self.disjoint(inner, second, depth - 1) and self.disjoint(null, second, depth - 1)
-        if isinstance(left, (AnyJson, Ref)) or isinstance(right, (AnyJson, Ref)):
+        if isinstance(left, (ir.AnyJson, ir.Ref)) or isinstance(right, (ir.AnyJson, ir.Ref)):
             return False
         if _json_kind(left).isdisjoint(_json_kind(right)):
             return True
-        if isinstance(left, Struct) and isinstance(right, Struct):
+        if isinstance(left, ir.Struct) and isinstance(right, ir.Struct):
             return self._disjoint_structs(left, right, depth)
         return _values_disjoint(left, right)
 
-    def _disjoint_structs(self, one: Struct, other: Struct, depth: int) -> bool:
+    def _disjoint_structs(self, one: ir.Struct, other: ir.Struct, depth: int) -> bool:
         theirs = {field.wire: field for field in other.fields}
         return any(
             (field.required or theirs[field.wire].required)
@@ -172,38 +165,42 @@ class Coverage:
         )
 
 
-def covers_scalar(wide: Scalar | Const | Choice, narrow: object) -> bool:
+def covers_scalar(wide: ir.Scalar | ir.Const | ir.Choice, narrow: object) -> bool:
     """Whether every value of `narrow`, which may be any type but a reference, is one of the scalar type `wide`."""
     values = _closed_values(narrow)
     if values is not None:
         return all(_admits(wide, value) for value in values)
     match wide, narrow:
-        case Scalar(), Scalar():
+        case ir.Scalar(), ir.Scalar():
             return _is_primitive(narrow.primitive, wide.primitive) and _is_within(narrow, wide)
-        case Scalar(), Choice(primitive=primitive):
-            return _is_primitive(primitive, wide.primitive) and _is_within(Scalar(primitive=primitive), wide)
-        case Choice(open=True), Scalar() | Choice():
+        case ir.Scalar(), ir.Choice(primitive=primitive):
+            return _is_primitive(primitive, wide.primitive) and _is_within(ir.Scalar(primitive=primitive), wide)
+        case ir.Choice(open=True), ir.Scalar() | ir.Choice():
             return _is_primitive(narrow.primitive, wide.primitive)
         case _:
             return False
 
 
-def _is_primitive(given: Primitive, wanted: Primitive) -> bool:
-    return given is wanted or (given, wanted) == (Primitive.INTEGER, Primitive.NUMBER)
+def _is_primitive(given: ir.Primitive, wanted: ir.Primitive) -> bool:
+    return given is wanted or (given, wanted) == (ir.Primitive.INTEGER, ir.Primitive.NUMBER)
 
 
-_PRIMITIVES: Mapping[type, Primitive] = {str: Primitive.STRING, bool: Primitive.BOOLEAN, int: Primitive.INTEGER}
+_PRIMITIVES: Mapping[type, ir.Primitive] = {
+    str: ir.Primitive.STRING,
+    bool: ir.Primitive.BOOLEAN,
+    int: ir.Primitive.INTEGER,
+}
 
 
-def _admits(wide: Scalar | Const | Choice, value: str | int | bool) -> bool:
+def _admits(wide: ir.Scalar | ir.Const | ir.Choice, value: str | int | bool) -> bool:
     match wide:
-        case Const(known):
+        case ir.Const(known):
             return _is_same(value, known)
-        case Choice(values=known, open=False):
+        case ir.Choice(values=known, open=False):
             return any(_is_same(value, each) for each in known)
-        case Choice(primitive=primitive):
+        case ir.Choice(primitive=primitive):
             return _is_primitive(_PRIMITIVES[type(value)], primitive)
-        case Scalar(primitive=primitive):
+        case ir.Scalar(primitive=primitive):
             return _is_primitive(_PRIMITIVES[type(value)], primitive) and _is_in_bounds(value, wide)
 
 
@@ -211,13 +208,13 @@ def _is_same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other  # in Python, True equals 1; in JSON, it does not
 
 
-def _is_in_bounds(value: str | int | bool, wide: Scalar) -> bool:
+def _is_in_bounds(value: str | int | bool, wide: ir.Scalar) -> bool:
     if isinstance(value, str):
         return len(value) >= (wide.min_length or 0)
     return (wide.minimum is None or value >= wide.minimum) and (wide.maximum is None or value <= wide.maximum)
 
 
-def _is_within(narrow: Scalar, wide: Scalar) -> bool:
+def _is_within(narrow: ir.Scalar, wide: ir.Scalar) -> bool:
     """True if every value within the bounds of `narrow` is within those of `wide`."""
     above = wide.minimum is None or (narrow.minimum is not None and narrow.minimum >= wide.minimum)
     below = wide.maximum is None or (narrow.maximum is not None and narrow.maximum <= wide.maximum)
@@ -226,15 +223,15 @@ def _is_within(narrow: Scalar, wide: Scalar) -> bool:
 
 def _json_kind(found: Resolved) -> frozenset[str]:
     match found:
-        case Scalar(primitive=primitive) | Choice(primitive=primitive):
+        case ir.Scalar(primitive=primitive) | ir.Choice(primitive=primitive):
             # an integral number is an integer (JSON Schema 2020-12, section 4.2.3)
-            numeric = primitive in (Primitive.INTEGER, Primitive.NUMBER)
+            numeric = primitive in (ir.Primitive.INTEGER, ir.Primitive.NUMBER)
             return frozenset({"number"} if numeric else {primitive.value})
-        case Const(value):
+        case ir.Const(value):
             return frozenset(
                 {"boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"}
             )
-        case ListOf():
+        case ir.ListOf():
             return frozenset({"array"})
         case _:
             return frozenset({"object"})
@@ -248,9 +245,9 @@ def _values_disjoint(one: Resolved, other: Resolved) -> bool:
 def _closed_values(found: object) -> tuple[str | int | bool, ...] | None:
     """All values of a constant or closed choice; None for other types."""
     match found:
-        case Const(value):
+        case ir.Const(value):
             return (value,)
-        case Choice(values=values, open=False):
+        case ir.Choice(values=values, open=False):
             return values
         case _:
             return None

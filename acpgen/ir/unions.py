@@ -11,31 +11,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.conditions import condition, excluded_values
 from acpgen.ir.context import Context
-from acpgen.ir.model import Candidate, Definition, OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion, Variant
 from acpgen.ir.objects import Definitions, Property, Shape, Subschema
 from acpgen.schema.document import join
 from acpgen.schema.walk import description, referenced_definition
 
 OTHER_SUFFIX = "Other"
 
-ReadType = Callable[[Any, str, str], TypeExpr]
+ReadType = Callable[[Any, str, str], ir.TypeExpr]
 """Lower (node, pointer) to a type; the last argument is the name for an inline object or union."""
 DefineObject = Callable[[str, Shape, str], None]
 """Lower (name, shape, pointer) to a class, or to a union of classes."""
 
 
-def lower_values(context: Context, name: str, node: dict[str, Any], *, pointer: str, read: ReadType) -> UntaggedUnion:
+def lower_values(
+    context: Context, name: str, node: dict[str, Any], *, pointer: str, read: ReadType
+) -> ir.UntaggedUnion:
     """The union `name` of the members of `node`, not all of them objects."""
     key = "oneOf" if "oneOf" in node else "anyOf"
     members = [Subschema(member, join(pointer, key, index)) for index, member in enumerate(node[key])]
     nulls = [member for member in members if context.definitions.is_null(member.node)]
-    return UntaggedUnion(
+    return ir.UntaggedUnion(
         name=name,
         members=tuple(
-            Candidate(
+            ir.Candidate(
                 type=read(member.node, member.pointer, _inline_name(name, member, context.definitions)),
                 required=_required(context.definitions.shape(member.node, member.pointer)),
                 doc=description(member.node),
@@ -49,7 +51,7 @@ def lower_values(context: Context, name: str, node: dict[str, Any], *, pointer: 
     )
 
 
-def lower_objects(context: Context, name: str, shape: Shape, *, pointer: str, define: DefineObject) -> Definition:
+def lower_objects(context: Context, name: str, shape: Shape, *, pointer: str, define: DefineObject) -> ir.Definition:
     """The union `name` of the first branch of `shape`. Its members are lowered by `define`."""
     branch, *rest = shape.branches
     around = replace(shape, branches=tuple(rest), docs=())
@@ -100,9 +102,9 @@ class _ObjectUnion:
     pointer: str
     around: Shape
 
-    def untagged(self, readings: list[_Reading], doc: str) -> UntaggedUnion:
+    def untagged(self, readings: list[_Reading], doc: str) -> ir.UntaggedUnion:
         """The union without a tag."""
-        return UntaggedUnion(
+        return ir.UntaggedUnion(
             name=self.name,
             members=tuple(map(self._candidate, readings)),
             doc=doc,
@@ -110,7 +112,7 @@ class _ObjectUnion:
             origin=self.context.origin(self.pointer),
         )
 
-    def tagged(self, readings: list[_Reading], tag: str, doc: str) -> TaggedUnion:
+    def tagged(self, readings: list[_Reading], tag: str, doc: str) -> ir.TaggedUnion:
         """The union whose members are told apart by the property `tag`."""
         rest = [reading for reading in readings if tag not in reading.constants]
         other = next((reading for reading in rest if reading.is_free_string(tag)), None)
@@ -119,7 +121,7 @@ class _ObjectUnion:
         fallbacks = [self._other(each, tag, name) if each is other else self._candidate(each) for each in rest]
         if other is None and self.context.opens(self.pointer):
             fallbacks.append(self._opened(tag, variants, name))
-        return TaggedUnion(
+        return ir.TaggedUnion(
             name=self.name,
             tag=tag,
             variants=variants,
@@ -129,7 +131,7 @@ class _ObjectUnion:
             origin=self.context.origin(self.pointer),
         )
 
-    def _variant(self, reading: _Reading, value: str) -> Variant:
+    def _variant(self, reading: _Reading, value: str) -> ir.Variant:
         label = names.pascal(value)
         if not label:
             self.context.report.error(
@@ -138,12 +140,14 @@ class _ObjectUnion:
                 at=reading.member.pointer,
                 hint="use ASCII letters and digits",
             )
-        return Variant(tag=value, target=self._target(reading, self.name + label), doc=description(reading.member.node))
+        return ir.Variant(
+            tag=value, target=self._target(reading, self.name + label), doc=description(reading.member.node)
+        )
 
-    def _candidate(self, reading: _Reading) -> Candidate:
+    def _candidate(self, reading: _Reading) -> ir.Candidate:
         target = self._target(reading, _inline_name(self.name, reading.member, self.context.definitions))
         required = _required(self.around + reading.shape)
-        return Candidate(type=Ref(target), required=required, doc=description(reading.member.node))
+        return ir.Candidate(type=ir.Ref(target), required=required, doc=description(reading.member.node))
 
     def _target(self, reading: _Reading, name: str) -> str:
         """The class of the member: that of the definition it refers to if it adds nothing, else one called `name`."""
@@ -169,16 +173,16 @@ class _ObjectUnion:
             name += OTHER_SUFFIX
         return name
 
-    def _other(self, reading: _Reading, tag: str, name: str) -> OtherVariant:
+    def _other(self, reading: _Reading, tag: str, name: str) -> ir.OtherVariant:
         """The member for other tags that the schema has."""
         excluded: list[str] = []
         for exclusion in reading.shape.exclusions:
             found = condition(exclusion.node, exclusion.pointer, self.context.report)
             excluded += excluded_values(found, tag) or ()
         self._define_other(name, reading.shape, reading.member.pointer)
-        return OtherVariant(target=name, excluded=tuple(excluded), doc=description(reading.member.node))
+        return ir.OtherVariant(target=name, excluded=tuple(excluded), doc=description(reading.member.node))
 
-    def _opened(self, tag: str, variants: tuple[Variant, ...], name: str) -> OtherVariant:
+    def _opened(self, tag: str, variants: tuple[ir.Variant, ...], name: str) -> ir.OtherVariant:
         """The member for other tags that the option `open` adds."""
         doc = f"A member of `{self.name}` with a tag that this package does not know; all its properties are kept."
         node = {"type": "string", "description": "The unknown tag."}
@@ -188,7 +192,7 @@ class _ObjectUnion:
         exclusion = Subschema({"anyOf": known}, self.pointer)
         shape = Shape(properties=(found,), exclusions=(exclusion,), docs=(doc,), required=frozenset({tag}))
         self._define_other(name, shape, self.pointer)
-        return OtherVariant(target=name, excluded=excluded, doc=doc, opened=True)
+        return ir.OtherVariant(target=name, excluded=excluded, doc=doc, opened=True)
 
     def _define_other(self, name: str, shape: Shape, pointer: str) -> None:
         self.define(name, replace(self.around + shape, open=True), pointer)

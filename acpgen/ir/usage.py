@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum as PythonEnum
 
+from acpgen.ir import model as ir
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.methods import MessageType, messages
-from acpgen.ir.model import Alias, Definition, Enum, Model, Ref, Struct, TaggedUnion, TypeExpr, UntaggedUnion
 from acpgen.ir.order import members, references, untagged, untagged_for
 from acpgen.ir.relations import Coverage
 
@@ -76,7 +76,7 @@ class _Edge:
 class TypeUsage:
     """The references between the definitions of a model, in both directions."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self._model = model
         self._coverage = Coverage(model.by_name)
         self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
@@ -91,10 +91,10 @@ class TypeUsage:
             for edge in edges:
                 self._to[edge.target].append(edge)
 
-    def _edges(self, definition: Definition) -> Iterator[_Edge]:
+    def _edges(self, definition: ir.Definition) -> Iterator[_Edge]:
         name = definition.name
         match definition:
-            case Struct(fields=fields, base=base):
+            case ir.Struct(fields=fields, base=base):
                 for field in fields:
                     forgives = replaces_misfits(field, self._model) or skips_misfits(field, self._model)
                     misfit = Misfit.FORGIVEN if forgives else Misfit.REFUSED
@@ -102,19 +102,19 @@ class TypeUsage:
                         yield _Edge(Step(name, field.name), target, misfit, field.inherited)
                 if base is not None:
                     yield _Edge(Step(name), base, Misfit.REFUSED)
-            case TaggedUnion() | UntaggedUnion():
+            case ir.TaggedUnion() | ir.UntaggedUnion():
                 for member in members(definition):
                     misfit = self._misfit_of_member(member, definition)
                     yield from (_Edge(Step(name), target, misfit) for target in references(member))
-            case Alias(type=expression):
+            case ir.Alias(type=expression):
                 yield from (_Edge(Step(name), target, Misfit.REFUSED) for target in references(expression))
-            case Enum():
+            case ir.Enum():
                 return
 
-    def _misfit_of_member(self, member: TypeExpr, union: TaggedUnion | UntaggedUnion) -> Misfit:
+    def _misfit_of_member(self, member: ir.TypeExpr, union: ir.TaggedUnion | ir.UntaggedUnion) -> Misfit:
         """FORGIVEN if another member, which needs no tag, reads every value of the member."""
-        definition = self._model.by_name[member.name] if isinstance(member, Ref) else None
-        others = untagged_for(definition, union) if isinstance(definition, Struct) else untagged(union)
+        definition = self._model.by_name[member.name] if isinstance(member, ir.Ref) else None
+        others = untagged_for(definition, union) if isinstance(definition, ir.Struct) else untagged(union)
         caught = any(each != member and self._coverage.covers(each, member) for each in others)
         return Misfit.FORGIVEN if caught else Misfit.REFUSED
 
@@ -137,9 +137,9 @@ class TypeUsage:
         users = [self._model.by_name[each] for each in dict.fromkeys(step.type for step in steps if step.field is None)]
         return Uses(
             fields=tuple(dict.fromkeys(f"{step.type}.{step.field}" for step in steps if step.field is not None)),
-            unions=tuple(user.name for user in users if isinstance(user, (TaggedUnion, UntaggedUnion))),
-            aliases=tuple(user.name for user in users if isinstance(user, Alias)),
-            subclasses=tuple(user.name for user in users if isinstance(user, Struct)),
+            unions=tuple(user.name for user in users if isinstance(user, (ir.TaggedUnion, ir.UntaggedUnion))),
+            aliases=tuple(user.name for user in users if isinstance(user, ir.Alias)),
+            subclasses=tuple(user.name for user in users if isinstance(user, ir.Struct)),
             messages=tuple(self._carriers(name)),
         )
 

@@ -7,31 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from acpgen.diagnostics import Report
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.methods import messages_of
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Candidate,
-    Choice,
-    Const,
-    Definition,
-    Enum,
-    Field,
-    ListOf,
-    MapOf,
-    Method,
-    MethodKind,
-    Model,
-    Nullable,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.ir.opened import as_written
 from acpgen.ir.order import members
 from acpgen.ir.relations import Coverage
@@ -54,7 +33,7 @@ Python hashes each at import. Published unions have about thirty.
 """
 
 
-def check_model(model: Model, report: Report) -> None:
+def check_model(model: ir.Model, report: Report) -> None:
     """Report clashing names (errors) and union members that no value reaches (warnings).
 
     If a value may fit several members, a note says which one it becomes: the first in the schema.
@@ -68,25 +47,25 @@ def check_model(model: Model, report: Report) -> None:
         match definition:
             case definition if _is_too_wide(definition, report):
                 pass
-            case Struct():
+            case ir.Struct():
                 for field in definition.fields:
                     _check_leniency(field, model, report)
-            case UntaggedUnion(members=candidates):
+            case ir.UntaggedUnion(members=candidates):
                 _check_candidates(definition, candidates, coverage, report)
-            case TaggedUnion():
+            case ir.TaggedUnion():
                 _check_candidates(definition, definition.untagged, coverage, report)
 
 
-def _is_too_wide(definition: Definition, report: Report) -> bool:
+def _is_too_wide(definition: ir.Definition, report: Report) -> bool:
     match definition:
-        case UntaggedUnion():
+        case ir.UntaggedUnion():
             count, what, kind, limit = len(definition.members), "members", "a union", MAX_MEMBERS
-        case TaggedUnion():
+        case ir.TaggedUnion():
             count = len(definition.variants) + len(definition.fallbacks)
             what, kind, limit = "members", "a union", MAX_MEMBERS
-        case Enum():
+        case ir.Enum():
             count, what, kind, limit = len(definition.members), "values", "an enumeration", MAX_VALUES
-        case Struct():
+        case ir.Struct():
             count, what, kind, limit = len(definition.fields), "properties", "an object", MAX_PROPERTIES
         case _:
             return False
@@ -99,8 +78,8 @@ def _is_too_wide(definition: Definition, report: Report) -> bool:
     return count > limit
 
 
-def _check_names(model: Model, report: Report) -> None:
-    functions: dict[str, Definition] = {}
+def _check_names(model: ir.Model, report: Report) -> None:
+    functions: dict[str, ir.Definition] = {}
     errors = {code.name for code in model.errors.codes}
     for definition in model.definitions:
         name = definition.name
@@ -120,9 +99,9 @@ def _check_names(model: Model, report: Report) -> None:
             )
 
 
-def _check_gates(model: Model, report: Report) -> None:
+def _check_gates(model: ir.Model, report: Report) -> None:
     for method in model.methods:
-        if method.gate and not isinstance(model.by_name.get(names.class_name(method.gate.root)), Struct):
+        if method.gate and not isinstance(model.by_name.get(names.class_name(method.gate.root)), ir.Struct):
             report.error(
                 "gate-root",
                 f"the gate of {method.wire!r} refers to {method.gate.root}, which is no class of the package",
@@ -131,16 +110,16 @@ def _check_gates(model: Model, report: Report) -> None:
             )
 
 
-def _check_readings(model: Model, report: Report) -> None:
+def _check_readings(model: ir.Model, report: Report) -> None:
     """Refuse unions of unions with too many alternatives. A definition comes after those that it needs."""
     readings: dict[str, int] = {}
     for definition in model.definitions:
         match definition:
-            case Alias(type=target):
+            case ir.Alias(type=target):
                 inner = [_readings(target, readings)]
-            case TaggedUnion() | UntaggedUnion():
+            case ir.TaggedUnion() | ir.UntaggedUnion():
                 inner = [_readings(each, readings) for each in members(definition)]
-            case Struct() | Enum():
+            case ir.Struct() | ir.Enum():
                 continue
         readings[definition.name] = sum(inner)
         if max(inner) <= MAX_READINGS < sum(inner):
@@ -152,17 +131,17 @@ def _check_readings(model: Model, report: Report) -> None:
             )
 
 
-def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
+def _readings(expression: ir.TypeExpr, known: Mapping[str, int]) -> int:
     match expression:
-        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
             return _readings(inner, known)
-        case Ref(name):
+        case ir.Ref(name):
             return known.get(name, 1)
         case _:
             return 1
 
 
-def _check_leniency(field: Field, model: Model, report: Report) -> None:
+def _check_leniency(field: ir.Field, model: ir.Model, report: Report) -> None:
     is_lenient = field.leniency.default_on_error or field.leniency.default_on_null
     if is_lenient and not can_fall_back(field, model) and not field.inherited:
         report.warning(
@@ -172,7 +151,9 @@ def _check_leniency(field: Field, model: Model, report: Report) -> None:
         )
 
 
-def _check_candidates(union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report) -> None:
+def _check_candidates(
+    union: ir.Definition, candidates: Sequence[ir.Candidate], coverage: Coverage, report: Report
+) -> None:
     for earlier, later in combinations(candidates, 2):
         one, other = _described(earlier.type), _described(later.type)
         if coverage.covers(earlier.type, later.type):
@@ -190,22 +171,22 @@ def _check_candidates(union: Definition, candidates: Sequence[Candidate], covera
             )
 
 
-def _described(expression: TypeExpr) -> str:
+def _described(expression: ir.TypeExpr) -> str:
     """A short name of the type for messages."""
     match expression:
-        case Ref(name):
+        case ir.Ref(name):
             return name
-        case ListOf(item=item):
+        case ir.ListOf(item=item):
             return f"an array of {_described(item)}"
-        case MapOf(value):
+        case ir.MapOf(value):
             return f"a map of {_described(value)}"
-        case Nullable(inner):
+        case ir.Nullable(inner):
             return f"{_described(inner)} or null"
-        case Scalar(primitive=primitive) | Choice(primitive=primitive):
+        case ir.Scalar(primitive=primitive) | ir.Choice(primitive=primitive):
             return primitive.value
-        case Const(value):
+        case ir.Const(value):
             return repr(value)
-        case AnyJson():
+        case ir.AnyJson():
             return "any JSON"
 
 
@@ -215,13 +196,13 @@ _VENDOR = "_"
 """The prefix of extension methods: no release of the protocol will ever use it."""
 
 
-def check_vendor_methods(methods: tuple[Method, ...], composed: Composed, report: Report) -> None:
+def check_vendor_methods(methods: tuple[ir.Method, ...], composed: Composed, report: Report) -> None:
     """Warn about vendor methods with a name that the protocol may use later, or with the sender as `x-side`."""
     vendors = {fragment.origin for fragment in composed.fragments if fragment.status == "vendor"}
     senders: defaultdict[str, set[str]] = defaultdict(set)
     for method in methods:
         for message, carried in messages_of(method):
-            if isinstance(carried, Ref):
+            if isinstance(carried, ir.Ref):
                 senders[carried.name].add(message.sender)
     for method in methods:
         if method.origin in vendors:
@@ -229,7 +210,7 @@ def check_vendor_methods(methods: tuple[Method, ...], composed: Composed, report
             _check_side(method, senders, report)
 
 
-def _check_name(method: Method, report: Report) -> None:
+def _check_name(method: ir.Method, report: Report) -> None:
     if not method.wire.startswith(_VENDOR):
         report.warning(
             "vendor-name",
@@ -239,11 +220,11 @@ def _check_name(method: Method, report: Report) -> None:
         )
 
 
-def _check_side(method: Method, senders: defaultdict[str, set[str]], report: Report) -> None:
+def _check_side(method: ir.Method, senders: defaultdict[str, set[str]], report: Report) -> None:
     """Compare with the gate: the side that handles a request announces it."""
     announced = senders[names.class_name(method.gate.root)] if method.gate else set()
     handlers = {role.value for role in method.handlers}
-    if method.kind is MethodKind.REQUEST and announced and not announced & handlers:
+    if method.kind is ir.MethodKind.REQUEST and announced and not announced & handlers:
         report.warning(
             "vendor-side",
             f"{method.wire!r} is handled by the {' and '.join(handlers)}, and waits for a capability that the"

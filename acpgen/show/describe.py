@@ -11,27 +11,9 @@ from typing import Any, TypeAlias
 from acpgen.diagnostics import Location, input_error
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.emit.source import field_hint, hint, literal, value
+from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.leniency import fallback, replaces_misfits, skips_misfits
-from acpgen.ir.model import (
-    Alias,
-    Candidate,
-    Const,
-    Definition,
-    Enum,
-    EnumMember,
-    Field,
-    Method,
-    Model,
-    Nullable,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
 from acpgen.ir.relations import Coverage, resolved
@@ -123,7 +105,7 @@ class TypeEntry:
     fields: tuple[FieldEntry, ...] = ()
     members: tuple[MemberEntry, ...] = ()
     tag: str | None = None
-    values: tuple[EnumMember, ...] = ()
+    values: tuple[ir.EnumMember, ...] = ()
     schema: SchemaEntry
     origin: Origin
     extended_by: tuple[Origin, ...]
@@ -157,7 +139,7 @@ Description: TypeAlias = TypeEntry | MethodEntry | ValueEntry
 class Describer:
     """Describes names of one model, and computes what they share once."""
 
-    def __init__(self, composed: Composed, model: Model, signatures: Signatures) -> None:
+    def __init__(self, composed: Composed, model: ir.Model, signatures: Signatures) -> None:
         self._composed = composed
         self._model = model
         self._signatures = signatures
@@ -218,7 +200,7 @@ class Describer:
         known = {method.wire for method in self._model.methods}
         return [(name, method) for name, method in methods_of(self._definitions) if method not in known]
 
-    def _type(self, definition: Definition) -> TypeEntry:
+    def _type(self, definition: ir.Definition) -> TypeEntry:
         uses = self._usage.of(definition.name)
         note = "The schema has no definition of this name: acpgen named a part of one."
         return TypeEntry(
@@ -228,8 +210,8 @@ class Describer:
             doc=definition.doc,
             fields=tuple(self._fields(definition)),
             members=tuple(_members(definition)),
-            tag=definition.tag if isinstance(definition, TaggedUnion) else None,
-            values=definition.members if isinstance(definition, Enum) else (),
+            tag=definition.tag if isinstance(definition, ir.TaggedUnion) else None,
+            values=definition.members if isinstance(definition, ir.Enum) else (),
             schema=self._schema(definition.pointer),
             origin=self._origin(definition.pointer),
             extended_by=tuple(self._extended_by(definition.pointer)),
@@ -255,14 +237,14 @@ class Describer:
         if name in Definitions(self._definitions).envelopes:
             return "it is an envelope of JSON-RPC"
         start = definition_pointer(name) + "/"
-        structs = [each for each in self._model.definitions if isinstance(each, Struct)]
+        structs = [each for each in self._model.definitions if isinstance(each, ir.Struct)]
         heirs = [each.name for each in structs if any(field.pointer.startswith(start) for field in each.fields)]
         if heirs:
             return f"its properties are those of {', '.join(heirs)}"
         return "it adds nothing to the types that refer to it"
 
-    def _fields(self, definition: Definition) -> Iterator[FieldEntry]:
-        if not isinstance(definition, Struct):
+    def _fields(self, definition: ir.Definition) -> Iterator[FieldEntry]:
+        if not isinstance(definition, ir.Struct):
             return
         for field in definition.fields:
             yield FieldEntry(
@@ -271,7 +253,7 @@ class Describer:
                 hint=field_hint(field),
                 default=_default(field),
                 required=field.required,
-                nullable=self._coverage.covers(field.type, Scalar(primitive=Primitive.NULL)),
+                nullable=self._coverage.covers(field.type, ir.Scalar(primitive=ir.Primitive.NULL)),
                 on_error=_replacement(field, self._model) if replaces_misfits(field, self._model) else None,
                 on_null=_replacement(field, self._model) if field.leniency.default_on_null else None,
                 skips_items=skips_misfits(field, self._model),
@@ -288,20 +270,20 @@ class Describer:
         gated = [(method.wire, method.gate) for method in self._model.methods if method.gate is not None]
         for wire, gate in gated:
             for path in gate.paths:
-                place = self._follow(Ref(names.class_name(gate.root)), path)
+                place = self._follow(ir.Ref(names.class_name(gate.root)), path)
                 if place is not None and wire not in found[place]:
                     found[place].append(wire)
         return found
 
-    def _follow(self, expression: TypeExpr, path: tuple[str, ...]) -> tuple[str, str] | None:
+    def _follow(self, expression: ir.TypeExpr, path: tuple[str, ...]) -> tuple[str, str] | None:
         """The class and attribute at the end of `path`, starting from a value of the type."""
         place = None
         for wire in path:
             found = resolved(expression, self._model)
-            while isinstance(found, Nullable):
+            while isinstance(found, ir.Nullable):
                 found = resolved(found.inner, self._model)
-            definition = self._model.by_name.get(found.name) if isinstance(found, Ref) else None
-            fields = definition.fields if isinstance(definition, Struct) else ()
+            definition = self._model.by_name.get(found.name) if isinstance(found, ir.Ref) else None
+            fields = definition.fields if isinstance(definition, ir.Struct) else ()
             field = next((each for each in fields if each.wire == wire), None)
             if definition is None or field is None:
                 return None
@@ -310,7 +292,7 @@ class Describer:
 
     # --- Methods ----------------------------------------------------------------------------------------------------
 
-    def _method(self, method: Method) -> MethodEntry:
+    def _method(self, method: ir.Method) -> MethodEntry:
         gate = method.gate
         parts = [*references(method.params), *(references(method.result) if method.result is not None else ())]
         return MethodEntry(
@@ -351,25 +333,25 @@ class Describer:
                 yield self._origin(inner)
 
 
-_KINDS = {Struct: "class", TaggedUnion: "tagged union", UntaggedUnion: "union", Alias: "alias"}
+_KINDS = {ir.Struct: "class", ir.TaggedUnion: "tagged union", ir.UntaggedUnion: "union", ir.Alias: "alias"}
 
 
-def _kind(definition: Definition) -> str:
-    if isinstance(definition, Enum):
+def _kind(definition: ir.Definition) -> str:
+    if isinstance(definition, ir.Enum):
         return "open enum" if definition.open else "closed enum"
     return _KINDS[type(definition)]
 
 
-def _default(field: Field) -> str | None:
+def _default(field: ir.Field) -> str | None:
     """The default of the attribute as source code; None if it is required."""
-    if isinstance(field.type, Const) and field.required:
+    if isinstance(field.type, ir.Const) and field.required:
         return literal(field.type.value)
     if field.required:
         return None
     return "UNSET" if field.default is None else value(field.default)
 
 
-def _replacement(field: Field, model: Model) -> str | None:
+def _replacement(field: ir.Field, model: ir.Model) -> str | None:
     """What a lenient reader uses for a value of the property, as source code; None if it refuses the value."""
     replacement = fallback(field, model)
     if replacement is None:
@@ -377,16 +359,16 @@ def _replacement(field: Field, model: Model) -> str | None:
     return value(replacement)
 
 
-def _members(definition: Definition) -> Iterator[MemberEntry]:
+def _members(definition: ir.Definition) -> Iterator[MemberEntry]:
     match definition:
-        case TaggedUnion(variants=variants, fallbacks=fallbacks):
+        case ir.TaggedUnion(variants=variants, fallbacks=fallbacks):
             yield from (MemberEntry(hint=each.target, tag=each.tag, doc=each.doc) for each in variants)
-        case UntaggedUnion(members=fallbacks):
+        case ir.UntaggedUnion(members=fallbacks):
             pass
         case _:
             return
     for member in fallbacks:
-        member_hint = hint(member.type) if isinstance(member, Candidate) else member.target
+        member_hint = hint(member.type) if isinstance(member, ir.Candidate) else member.target
         yield MemberEntry(hint=member_hint, tag=None, doc=member.doc)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
-from acpgen.ir.model import EnumMember
+from acpgen.ir import model as ir
 from acpgen.ir.usage import Carrier, Step
 from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
 from acpgen.show.values import Occurrence, ValueEntry
@@ -146,7 +146,7 @@ def _member(member: MemberEntry, entry: TypeEntry) -> Iterator[str]:
     yield from (f"    {line}" for line in wrapped(member.doc, WIDTH - 6))
 
 
-def _value(value: EnumMember) -> Iterator[str]:
+def _value(value: ir.EnumMember) -> Iterator[str]:
     title = f" ({value.title})" if value.title else ""
     yield f"{json.dumps(value.value, ensure_ascii=False)}{title}"
     yield from (f"    {line}" for line in wrapped(value.doc, WIDTH - 6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from acpgen.ir.model import Enum, Model, TaggedUnion
+from acpgen.ir import model as ir
 from acpgen.ir.usage import Carrier, TypeUsage
 
 
@@ -35,7 +35,7 @@ class ValueEntry:
     occurrences: tuple[Occurrence, ...]
 
 
-def find_value(text: str, model: Model, usage: TypeUsage) -> ValueEntry | None:
+def find_value(text: str, model: ir.Model, usage: TypeUsage) -> ValueEntry | None:
     """The value that a message or a log has as `text`; None if the model has none."""
     found = [place for value, place in _places(model) if value == text]
     if not found:
@@ -46,19 +46,19 @@ def find_value(text: str, model: Model, usage: TypeUsage) -> ValueEntry | None:
     return ValueEntry(value=text, origin=model.origin, occurrences=tuple(carried))
 
 
-def known_values(model: Model) -> set[str]:
+def known_values(model: ir.Model) -> set[str]:
     """All that `find_value` finds."""
     return {value for value, _ in _places(model)}
 
 
-def _places(model: Model) -> Iterator[tuple[str, Occurrence]]:
+def _places(model: ir.Model) -> Iterator[tuple[str, Occurrence]]:
     for definition in model.definitions:
         owner = definition.name
-        if isinstance(definition, TaggedUnion):
+        if isinstance(definition, ir.TaggedUnion):
             for each in definition.variants:
                 tag = Occurrence(kind="tag", owner=owner, key=definition.tag, selects=each.target, doc=each.doc)
                 yield each.tag, tag
-        elif isinstance(definition, Enum):
+        elif isinstance(definition, ir.Enum):
             for member in definition.members:
                 yield str(member.value), Occurrence(kind="value", owner=owner, doc=member.doc)
     for error in model.errors.codes:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import Diagnostic, InputError, Report, input_error
-from acpgen.ir.model import Options
+from acpgen.ir import model as ir
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.pipeline import Loaded
@@ -58,7 +58,7 @@ class Subject:
 
     spec: str
     loaded: Loaded
-    options: Options | None = None
+    options: ir.Options | None = None
     is_subpackage: bool = False
     notes: Sequence[Diagnostic] = ()
 
@@ -101,7 +101,7 @@ class _Package:
     protocol: int
     schema: _Input
     extensions: tuple[_Input, ...]
-    options: Options
+    options: ir.Options
     is_only: bool
 
 
@@ -337,7 +337,7 @@ def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
         raise TypeError(parts)
     chosen = head.get("options", {})
     roles = chosen.get("roles", [])
-    options = Options.for_roles(
+    options = ir.Options.for_roles(
         tuple(role for role in Role if role.value in roles),
         open=chosen.get("open") is True,
         keep_unknown=chosen.get("keep_unknown") is True,

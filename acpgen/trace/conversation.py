@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from acpgen.diagnostics import Severity
-from acpgen.ir.model import Method, MethodKind, Model, Ref
+from acpgen.ir import model as ir
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
 from acpgen.trace.lines import Entry, Event, Place
@@ -64,8 +64,8 @@ class _Call:
 
     place: Place
     method: str
-    known: Method | None
-    model: Model
+    known: ir.Method | None
+    model: ir.Model
     session: str | None
     time: float | None
 
@@ -85,7 +85,7 @@ def _problem(code: str, message: str, pointer: str = "", *, severity: Severity =
 class Conversation:
     """One connection. `models` has a model by protocol; the first counts until a version is negotiated."""
 
-    def __init__(self, models: Mapping[int, Model], totals: dict[str, Total]) -> None:
+    def __init__(self, models: Mapping[int, ir.Model], totals: dict[str, Total]) -> None:
         self.models = models
         self.model = next(iter(models.values()))
         self.totals = totals
@@ -164,12 +164,12 @@ class Conversation:
         else:
             yield from self._known(method, entry, message)
             yield from misfits(method.params, {} if params is None else params, self.model, at="/params")
-            if isinstance(method.params, Ref):
+            if isinstance(method.params, ir.Ref):
                 self._announce(method, method.params.name, params)
         if "id" in message:
             yield from self._ask(entry, message, method)
 
-    def _describe(self, wire: str, method: Method | None, params: Any, *, is_request: bool) -> None:
+    def _describe(self, wire: str, method: ir.Method | None, params: Any, *, is_request: bool) -> None:
         seen = self._seen
         seen.kind = Kind.REQUEST if is_request else Kind.NOTIFICATION
         seen.method, seen.session = wire, self._sessions.session_of(params, self.model)
@@ -179,7 +179,7 @@ class Conversation:
             seen.sender = method.handlers[0].peer
         seen.tag, seen.task = tag_of(method, params, self.model), task_of(method, params, self.model)
 
-    def _find(self, wire: str, sender: Side | None) -> Method | None:
+    def _find(self, wire: str, sender: Side | None) -> ir.Method | None:
         found = [each for each in self.model.methods if each.wire == wire]
         return next((each for each in found if sender is None or sender.peer in each.handlers), next(iter(found), None))
 
@@ -189,8 +189,8 @@ class Conversation:
         message = f"protocol {self.model.protocol} has no method {wire!r}"
         return Misfit(code="unknown-method", severity=severity, pointer="/method", message=message, unknown=wire)
 
-    def _known(self, method: Method, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
-        is_request = method.kind is MethodKind.REQUEST
+    def _known(self, method: ir.Method, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+        is_request = method.kind is ir.MethodKind.REQUEST
         if is_request != ("id" in message):
             form = "a request, and needs an id" if is_request else "a notification, and has no id"
             yield _problem("wrong-kind", f"{method.wire!r} is {form}", "" if is_request else "/id")
@@ -200,7 +200,7 @@ class Conversation:
         yield from self._capability(method)
         yield from self._sessions.call(method, message.get("params"), self.model, place=self._seen.place)
 
-    def _order(self, method: Method) -> Iterator[Misfit]:
+    def _order(self, method: ir.Method) -> Iterator[Misfit]:
         negotiation = self.model.negotiation
         if negotiation is None or self._has_started:
             return
@@ -208,14 +208,14 @@ class Conversation:
         if method.wire != negotiation.method and len(method.handlers) == 1:
             yield _problem("before-start", f"{method.wire!r} comes before {negotiation.method!r}", "/method")
 
-    def _capability(self, method: Method) -> Iterator[Misfit]:
+    def _capability(self, method: ir.Method) -> Iterator[Misfit]:
         gate = method.gate
         if gate is None or (name := class_name(gate.root)) not in self._announced:
             return
         if not any(_is_open(self._announced[name], path) for path in gate.paths):
             yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
 
-    def _ask(self, entry: Entry, message: dict[str, Any], method: Method | None) -> Iterator[Misfit]:
+    def _ask(self, entry: Entry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
         if not _is_id(identity):
             yield _problem("envelope", "an id is a string, an integer or null", "/id")
@@ -302,12 +302,12 @@ class Conversation:
         if not isinstance(error.get("message"), str):
             yield _problem("envelope", "the message of an error is a string", "/error/message")
 
-    def _result(self, call: _Call, method: Method, result: Any) -> Iterator[Misfit]:
+    def _result(self, call: _Call, method: ir.Method, result: Any) -> Iterator[Misfit]:
         model = self._negotiated(call, result)
         method = next((each for each in model.methods if each.wire == method.wire), method)
         if method.result is not None:
             yield from misfits(method.result, {} if result is None else result, model, at="/result")
-            if isinstance(method.result, Ref):
+            if isinstance(method.result, ir.Ref):
                 self._announce(method, method.result.name, result)
         if (opened := self._sessions.session_of(result, model)) is not None:
             self._sessions.open(opened)
@@ -321,7 +321,7 @@ class Conversation:
         if rules is not None and wire == rules.method and isinstance(params, dict):
             self.model = self._version(params.get(rules.version))
 
-    def _negotiated(self, call: _Call, result: Any) -> Model:
+    def _negotiated(self, call: _Call, result: Any) -> ir.Model:
         """The model for a result: if it negotiates the version, that of the version."""
         rules = call.model.negotiation
         if rules is None or call.method != rules.method or not isinstance(result, dict):
@@ -329,11 +329,11 @@ class Conversation:
         self.model = self._version(result.get(rules.version))
         return self.model
 
-    def _version(self, stated: Any) -> Model:
+    def _version(self, stated: Any) -> ir.Model:
         is_known = isinstance(stated, int) and not isinstance(stated, bool)
         return self.models.get(stated, self.model) if is_known else self.model
 
-    def _announce(self, method: Method, name: str, value: Any) -> None:
+    def _announce(self, method: ir.Method, name: str, value: Any) -> None:
         if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
             self._announced[name] = value
 

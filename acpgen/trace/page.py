@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from acpgen.diagnostics import Severity
 from acpgen.emit.versions import folder
-from acpgen.ir.model import Model, TaggedUnion
+from acpgen.ir import model as ir
 from acpgen.output.manifest import HTML_MARKER
 from acpgen.reference.anchors import method_anchor, type_anchor
 from acpgen.reference.markup import visible
@@ -186,7 +186,7 @@ def _times(messages: list[Seen]) -> list[float | None]:
     return [None if each.entry.time is None else round(each.entry.time - first, 6) for each in messages]
 
 
-def _finding(found: Finding, models: Mapping[int, Model]) -> list[Any]:
+def _finding(found: Finding, models: Mapping[int, ir.Model]) -> list[Any]:
     shown = found.diagnostic
     anchor = _anchor(found, models[found.place.protocol])
     return [
@@ -195,7 +195,7 @@ def _finding(found: Finding, models: Mapping[int, Model]) -> list[Any]:
     ]
 
 
-def _anchor(found: Finding, model: Model) -> str | None:
+def _anchor(found: Finding, model: ir.Model) -> str | None:
     """The anchor of what the schema says of the value, or of the method."""
     if found.about:
         name, dot, wire = found.about.partition(".")
@@ -204,7 +204,7 @@ def _anchor(found: Finding, model: Model) -> str | None:
     return method_anchor(folder(model), str(found.place.method)) if known else None
 
 
-def _anchors(models: Mapping[int, Model], methods: Iterable[str]) -> dict[str, dict[str, str]]:
+def _anchors(models: Mapping[int, ir.Model], methods: Iterable[str]) -> dict[str, dict[str, str]]:
     """The anchors of methods by protocol."""
     return {
         str(protocol): {
@@ -216,19 +216,19 @@ def _anchors(models: Mapping[int, Model], methods: Iterable[str]) -> dict[str, d
     }
 
 
-def _skipped(models: Iterable[Model]) -> list[str]:
+def _skipped(models: Iterable[ir.Model]) -> list[str]:
     """The properties that say nothing in a preview: the ids that have columns of their own."""
     rules = [each.sessions for each in models if each.sessions]
     tasks = [each.updates.tasks.id for each in rules if each.updates and each.updates.tasks]
     return sorted({"_meta", *(each.key for each in rules), *tasks})
 
 
-def _tag_properties(models: Iterable[Model]) -> list[str]:
+def _tag_properties(models: Iterable[ir.Model]) -> list[str]:
     """The properties that tell the members of unions apart."""
-    return sorted({each.tag for model in models for each in model.by_name.values() if isinstance(each, TaggedUnion)})
+    return sorted({each.tag for model in models for each in model.by_name.values() if isinstance(each, ir.TaggedUnion)})
 
 
-def _task_words(models: Iterable[Model]) -> str:
+def _task_words(models: Iterable[ir.Model]) -> str:
     """What tasks are called: their id without "Id", in words."""
     known = [each.sessions.updates for each in models if each.sessions and each.sessions.updates]
     wire = next((each.tasks.id for each in known if each.tasks), "task")

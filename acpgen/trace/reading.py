@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
-from acpgen.ir.model import Model
+from acpgen.ir import model as ir
 from acpgen.trace.conversation import Conversation, Seen, Total
 from acpgen.trace.extensions import extensions_with
 from acpgen.trace.lines import LONGEST, Entry, Event, Place, read_entries
@@ -35,7 +35,7 @@ class Trace:
     """A trace that was read. `messages` is empty unless they were kept."""
 
     file: Path
-    models: Mapping[int, Model]
+    models: Mapping[int, ir.Model]
     messages: list[Seen] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[Severity] = field(default_factory=Counter)
@@ -66,7 +66,7 @@ class Trace:
         self.findings.append(Finding(place=place, about=misfit.about, diagnostic=diagnostic))
 
 
-def read_trace(file: Path, models: Mapping[int, Model], *, keep: bool) -> Trace:
+def read_trace(file: Path, models: Mapping[int, ir.Model], *, keep: bool) -> Trace:
     """Read the trace in `file`. `keep` says whether the value has the messages, too."""
     try:
         stream = file.open("rb")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acpgen.diagnostics import Severity
-from acpgen.ir.model import Method, Model, Ref, Struct, TaggedUnion
+from acpgen.ir import model as ir
 from acpgen.schema.updates import Tasks, Turn, Updates
 from acpgen.trace.lines import Place
 from acpgen.trace.values import Misfit
@@ -37,7 +37,7 @@ class Sessions:
     def __init__(self) -> None:
         self._known: dict[str, _Session] = {}
 
-    def session_of(self, value: Any, model: Model) -> str | None:
+    def session_of(self, value: Any, model: ir.Model) -> str | None:
         """The id of the session that the params or a result name."""
         rules = model.sessions
         found = value.get(rules.key) if rules and isinstance(value, dict) else None
@@ -47,7 +47,7 @@ class Sessions:
         """Take up a session. One that was open before starts anew: it may be replayed."""
         self._known[session] = _Session()
 
-    def call(self, method: Method, params: Any, model: Model, *, place: Place) -> Iterator[Misfit]:
+    def call(self, method: ir.Method, params: Any, model: ir.Model, *, place: Place) -> Iterator[Misfit]:
         """The findings of a call at `place`."""
         rules, session = model.sessions, self.session_of(params, model)
         if rules is None or session is None:
@@ -63,11 +63,11 @@ class Sessions:
             if method.wire == updates.method:
                 yield from _update(updates, params, state_of, model=model, place=place)
 
-    def ask(self, method: Method, session: str, model: Model) -> None:
+    def ask(self, method: ir.Method, session: str, model: ir.Model) -> None:
         """Note a request that is in flight now."""
         self._count(method, session, model, step=1)
 
-    def answer(self, method: Method, session: str, model: Model, *, is_error: bool) -> None:
+    def answer(self, method: ir.Method, session: str, model: ir.Model, *, is_error: bool) -> None:
         """Note that a request was answered."""
         self._count(method, session, model, step=-1)
         rules, state = model.sessions, self._known.get(session)
@@ -88,7 +88,7 @@ class Sessions:
     def _is_open(self, session: str) -> bool:
         return session in self._known and self._known[session].is_open
 
-    def _count(self, method: Method, session: str, model: Model, *, step: int) -> None:
+    def _count(self, method: ir.Method, session: str, model: ir.Model, *, step: int) -> None:
         rules, state = model.sessions, self._known.get(session)
         if rules is None or state is None:
             return
@@ -99,7 +99,7 @@ class Sessions:
             state.has_had_turn = True
 
 
-def tag_of(method: Method, params: Any, model: Model) -> str | None:
+def tag_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
     """The tag of the update that the params have."""
     updates = model.sessions.updates if model.sessions else None
     if updates is None or method.wire != updates.method or not isinstance(params, dict):
@@ -109,7 +109,7 @@ def tag_of(method: Method, params: Any, model: Model) -> str | None:
     return stated if isinstance(stated, str) else None
 
 
-def task_of(method: Method, params: Any, model: Model) -> str | None:
+def task_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
     """The id of the task that the params report on."""
     updates = model.sessions.updates if model.sessions else None
     if updates is None or updates.tasks is None or method.wire != updates.method or not isinstance(params, dict):
@@ -119,12 +119,12 @@ def task_of(method: Method, params: Any, model: Model) -> str | None:
     return stated if isinstance(stated, str) else None
 
 
-def _tag_property(method: Method, updates: Updates, model: Model) -> str | None:
-    params = model.by_name.get(method.params.name) if isinstance(method.params, Ref) else None
-    fields = params.fields if isinstance(params, Struct) else ()
+def _tag_property(method: ir.Method, updates: Updates, model: ir.Model) -> str | None:
+    params = model.by_name.get(method.params.name) if isinstance(method.params, ir.Ref) else None
+    fields = params.fields if isinstance(params, ir.Struct) else ()
     found = next((each.type for each in fields if each.wire == updates.property), None)
-    union = model.by_name.get(found.name) if isinstance(found, Ref) else None
-    return union.tag if isinstance(union, TaggedUnion) else None
+    union = model.by_name.get(found.name) if isinstance(found, ir.Ref) else None
+    return union.tag if isinstance(union, ir.TaggedUnion) else None
 
 
 def _follow_turn(turn: Turn | None, wire: str, state: _Session) -> None:
@@ -134,7 +134,7 @@ def _follow_turn(turn: Turn | None, wire: str, state: _Session) -> None:
         state.is_cancelled = True
 
 
-def _update(updates: Updates, params: Any, state: _Session, *, model: Model, place: Place) -> Iterator[Misfit]:
+def _update(updates: Updates, params: Any, state: _Session, *, model: ir.Model, place: Place) -> Iterator[Misfit]:
     method = next(each for each in model.methods if each.wire == updates.method)
     turn, tag = updates.turn, tag_of(method, params, model)
     if turn and tag in turn.tags and state.has_had_turn and not state.turns and not state.replays:

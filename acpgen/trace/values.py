@@ -8,29 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acpgen.diagnostics import Severity
+from acpgen.ir import model as ir
 from acpgen.ir.conditions import holds
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
-from acpgen.ir.model import (
-    Alias,
-    AnyJson,
-    Candidate,
-    Choice,
-    Const,
-    Enum,
-    Field,
-    ListOf,
-    MapOf,
-    Model,
-    Nullable,
-    OtherVariant,
-    Primitive,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    TypeExpr,
-    UntaggedUnion,
-)
 from acpgen.schema.document import join
 from acpgen.text import cut
 
@@ -51,34 +31,34 @@ class Misfit:
     about: str = ""
 
 
-def misfits(expression: TypeExpr, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+def misfits(expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     """What in `value` does not fit `expression`, each with its pointer."""
     match expression:
-        case AnyJson():
+        case ir.AnyJson():
             return
-        case Nullable(inner):
+        case ir.Nullable(inner):
             if value is not None:
                 yield from misfits(inner, value, model, at=at)
-        case Ref(name):
+        case ir.Ref(name):
             yield from _defined(name, value, model, at=at)
-        case ListOf() | MapOf():
+        case ir.ListOf() | ir.MapOf():
             yield from _inner(expression, value, model, at=at)
-        case Const(constant):
+        case ir.Const(constant):
             if value != constant or isinstance(value, bool) != isinstance(constant, bool):
                 yield _wrong(at, json.dumps(constant), value)
-        case Scalar() | Choice():
+        case ir.Scalar() | ir.Choice():
             yield from _scalar(expression, value, at)
 
 
-def _inner(expression: ListOf | MapOf, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+def _inner(expression: ir.ListOf | ir.MapOf, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     match expression:
-        case ListOf(item=item, min_items=least):
+        case ir.ListOf(item=item, min_items=least):
             if not isinstance(value, list) or len(value) < least:
                 yield _wrong(at, f"an array of {least} or more items" if least else "an array", value)
             else:
                 for index, each in enumerate(value):
                     yield from misfits(item, each, model, at=join(at, index))
-        case MapOf(inner):
+        case ir.MapOf(inner):
             if not isinstance(value, dict):
                 yield _wrong(at, "an object", value)
             else:
@@ -86,7 +66,7 @@ def _inner(expression: ListOf | MapOf, value: Any, model: Model, *, at: str) -> 
                     yield from misfits(inner, each, model, at=join(at, key))
 
 
-def fits(expression: TypeExpr, value: Any, model: Model) -> bool:
+def fits(expression: ir.TypeExpr, value: Any, model: ir.Model) -> bool:
     """Whether a reader accepts the value."""
     return not any(each.severity is Severity.ERROR for each in misfits(expression, value, model, at=""))
 
@@ -97,26 +77,26 @@ def _wrong(at: str, expected: str, value: Any) -> Misfit:
     return Misfit(code="wrong-value", severity=Severity.ERROR, pointer=at, message=message)
 
 
-def _is_primitive(value: Any, primitive: Primitive) -> bool:
+def _is_primitive(value: Any, primitive: ir.Primitive) -> bool:
     match primitive:
-        case Primitive.STRING:
+        case ir.Primitive.STRING:
             return isinstance(value, str)
-        case Primitive.BOOLEAN:
+        case ir.Primitive.BOOLEAN:
             return isinstance(value, bool)
-        case Primitive.NULL:
+        case ir.Primitive.NULL:
             return value is None
-        case Primitive.INTEGER | Primitive.NUMBER if isinstance(value, bool):
+        case ir.Primitive.INTEGER | ir.Primitive.NUMBER if isinstance(value, bool):
             return False
-        case Primitive.INTEGER:
+        case ir.Primitive.INTEGER:
             return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        case Primitive.NUMBER:
+        case ir.Primitive.NUMBER:
             return isinstance(value, (int, float))
 
 
-def _scalar(expression: Scalar | Choice, value: Any, at: str) -> Iterator[Misfit]:
+def _scalar(expression: ir.Scalar | ir.Choice, value: Any, at: str) -> Iterator[Misfit]:
     if not _is_primitive(value, expression.primitive):
         yield _wrong(at, f"a value of the type {expression.primitive.value}", value)
-    elif isinstance(expression, Choice):
+    elif isinstance(expression, ir.Choice):
         if not expression.open and value not in expression.values:
             yield _wrong(at, "one of " + ", ".join(map(json.dumps, expression.values)), value)
     elif expression.minimum is not None and value < expression.minimum:
@@ -127,22 +107,22 @@ def _scalar(expression: Scalar | Choice, value: Any, at: str) -> Iterator[Misfit
         yield _wrong(at, f"at least {expression.min_length} characters", value)
 
 
-def _defined(name: str, value: Any, model: Model, *, at: str, tag: str | None = None) -> Iterator[Misfit]:
+def _defined(name: str, value: Any, model: ir.Model, *, at: str, tag: str | None = None) -> Iterator[Misfit]:
     match model.by_name[name]:
-        case Alias(type=target):
+        case ir.Alias(type=target):
             yield from misfits(target, value, model, at=at)
-        case Enum(primitive=primitive, members=members, open=is_open):
+        case ir.Enum(primitive=primitive, members=members, open=is_open):
             values = tuple(member.value for member in members)
-            yield from _scalar(Choice(primitive=primitive, values=values, open=is_open), value, at)
-        case Struct() as struct:
+            yield from _scalar(ir.Choice(primitive=primitive, values=values, open=is_open), value, at)
+        case ir.Struct() as struct:
             yield from _object(struct, value, model, at=at, tag=tag)
-        case UntaggedUnion(members=candidates):
+        case ir.UntaggedUnion(members=candidates):
             yield from _first(name, candidates, value, model, at=at)
-        case TaggedUnion() as union:
+        case ir.TaggedUnion() as union:
             yield from _tagged(union, value, model, at=at)
 
 
-def _object(struct: Struct, value: Any, model: Model, *, at: str, tag: str | None) -> Iterator[Misfit]:
+def _object(struct: ir.Struct, value: Any, model: ir.Model, *, at: str, tag: str | None) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         yield _wrong(at, f"an object ({struct.name})", value)
         return
@@ -160,7 +140,7 @@ def _object(struct: Struct, value: Any, model: Model, *, at: str, tag: str | Non
         yield from _unknown(struct, value, at=at, tag=tag)
 
 
-def _unknown(struct: Struct, value: Mapping[str, Any], *, at: str, tag: str | None) -> Iterator[Misfit]:
+def _unknown(struct: ir.Struct, value: Mapping[str, Any], *, at: str, tag: str | None) -> Iterator[Misfit]:
     for key in value.keys() - {field.wire for field in struct.fields} - {tag}:
         yield Misfit(
             code="unknown-property",
@@ -173,7 +153,7 @@ def _unknown(struct: Struct, value: Mapping[str, Any], *, at: str, tag: str | No
         )
 
 
-def _property(field: Field, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+def _property(field: ir.Field, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     found = list(misfits(field.type, value, model, at=at))
     is_repaired = (
         replaces_misfits(field, model)
@@ -186,7 +166,7 @@ def _property(field: Field, value: Any, model: Model, *, at: str) -> Iterator[Mi
         yield each
 
 
-def _tagged(union: TaggedUnion, value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+def _tagged(union: ir.TaggedUnion, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     stated = value.get(union.tag) if isinstance(value, dict) else None
     variant = next((each for each in union.variants if each.tag == stated), None)
     if variant is not None:
@@ -197,10 +177,10 @@ def _tagged(union: TaggedUnion, value: Any, model: Model, *, at: str) -> Iterato
         return
     for member in union.fallbacks:
         match member:
-            case OtherVariant(target=target) if _is_other(union, member, value, model):
+            case ir.OtherVariant(target=target) if _is_other(union, member, value, model):
                 yield from _defined(target, value, model, at=at, tag=union.tag)
                 return
-            case Candidate(type=candidate) if fits(candidate, value, model):
+            case ir.Candidate(type=candidate) if fits(candidate, value, model):
                 yield from misfits(candidate, value, model, at=at)
                 return
     if union.untagged or not isinstance(value, dict):
@@ -211,14 +191,16 @@ def _tagged(union: TaggedUnion, value: Any, model: Model, *, at: str) -> Iterato
         yield _wrong(place, f"{union.tag!r} to be one of {tags}", stated)
 
 
-def _is_other(union: TaggedUnion, member: OtherVariant, value: Any, model: Model) -> bool:
+def _is_other(union: ir.TaggedUnion, member: ir.OtherVariant, value: Any, model: ir.Model) -> bool:
     """Whether the value becomes the member for other tags: the only one left, or the first that it fits."""
     if not isinstance(value, dict) or value.get(union.tag) in member.excluded:
         return False
-    return not union.untagged or fits(Ref(member.target), value, model)
+    return not union.untagged or fits(ir.Ref(member.target), value, model)
 
 
-def _first(name: str, candidates: tuple[Candidate, ...], value: Any, model: Model, *, at: str) -> Iterator[Misfit]:
+def _first(
+    name: str, candidates: tuple[ir.Candidate, ...], value: Any, model: ir.Model, *, at: str
+) -> Iterator[Misfit]:
     """Compare with the first member that fits; if none does, with the only one for which all keys are there."""
     tried = [list(misfits(each.type, value, model, at=at)) for each in candidates]
     for found in tried:
