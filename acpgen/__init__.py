@@ -1,3 +1,3 @@
 """Compile the Agent Client Protocol's JSON Schema into a small, typed, dependency-free Python package."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
