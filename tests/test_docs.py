@@ -220,3 +220,13 @@ def test_the_configuration_is_the_hook_with_the_program_of_the_environment() -> 
 def test_the_workflow_installs_acpgen_from_a_file_of_the_project() -> None:
     (install,) = (step["run"] for step in workflow_steps() if step.get("name") == "Install acpgen")
     assert install == f"pip install vendor/acpgen-{acpgen.__version__}-py3-none-any.whl"
+
+
+def test_each_module_of_tests_is_listed_once() -> None:
+    table = (REPOSITORY / "tests" / "README.md").read_text(encoding="utf-8")
+    listed = [name for line in table.splitlines() if line.startswith("| [") for name in re.findall(r"`([\w/]+)`", line)]
+    there = [*(REPOSITORY / "tests").glob("test_*.py"), *(REPOSITORY / "tests").glob("*/test_*.py")]
+    names = [path.relative_to(REPOSITORY / "tests").with_suffix("").as_posix().replace("test_", "") for path in there]
+    assert sorted(listed) == sorted(names)
+    for link in re.findall(r"\]\((\S+)\)", table):
+        assert (REPOSITORY / "tests" / link).is_file(), link
