@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks import codec, imports, remote, stdio
@@ -30,8 +29,8 @@ CHARTS = {
     "memory": ("Memory of an agent (MiB, less is better)", [("stdio", stdio.MEMORY)]),
 }
 ORDER = (OURS, PYTHON_SDK, TYPESCRIPT_SDK, BARE)
-ORDER_ONLY = {"start"}
-"""The charts with the contenders of `ORDER` alone: the README shows them. The table has the others."""
+SHORT = {"start"}
+"""The charts with three bars a panel, the first of `ORDER`: the README shows them. The table has the others."""
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -45,15 +44,15 @@ def draw(results: Results, folder: Path) -> list[Path]:
     for name, (title, wanted) in CHARTS.items():
         if found := [measure for key in wanted if (measure := results.find(*key))]:
             written.append(folder / f"{name}.svg")
-            shown = [_contenders(measure, ORDER if name in ORDER_ONLY else measure.values) for measure in found]
+            shown = [_contenders(measure, is_short=name in SHORT) for measure in found]
             _draw(title, list(zip(found, shown, strict=True)), written[-1])
     return written
 
 
-def _contenders(measure: Measure, wanted: Iterable[str]) -> list[str]:
+def _contenders(measure: Measure, *, is_short: bool) -> list[str]:
     """The contenders of a measure that a chart shows, in the order of the bars."""
-    found = [who for who in wanted if who in measure.values]
-    return sorted(found, key=lambda who: ORDER.index(who) if who in ORDER else len(ORDER))
+    known = [who for who in ORDER if who in measure.values]
+    return known[:3] if is_short else [*known, *(who for who in measure.values if who not in ORDER)]
 
 
 def _draw(title: str, found: list[tuple[Measure, list[str]]], path: Path) -> None:
