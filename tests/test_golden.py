@@ -32,7 +32,7 @@ from tests.support import REPOSITORY, foreign_imports, import_folder
 
 PACKAGES = sorted(builds())
 ALL_CASES = cases()
-SMALLEST = "v1_0_10_8_agent_auth"
+SMALLEST = "v1_agent"
 """The package that each version of Python builds; one version builds all."""
 CASES_WITH_PACKAGE = [case for case in ALL_CASES if case.expects_package]
 
@@ -115,11 +115,8 @@ def _check_import(files: dict[str, bytes], folder: Path) -> None:
     assert loaded - sys.stdlib_module_names == {folder.name}
 
 
-FOR_BLACK = [name for name in PACKAGES if name != "v1_v2_client"]  # has the types and codecs of v1_v2_agent
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("folder", [*FOR_BLACK, *(case.name for case in CASES_WITH_PACKAGE)])
+@pytest.mark.parametrize("folder", [*PACKAGES, *(case.name for case in CASES_WITH_PACKAGE)])
 def test_modules_are_stable_under_black(folder: str) -> None:
     home = GENERATED / folder if folder in PACKAGES else CASES / folder / "expected"
     files = {path: data.decode() for path, data in tree(home).items() if path.endswith(".py")}
