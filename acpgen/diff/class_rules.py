@@ -20,8 +20,8 @@ from acpgen.diff.findings import (
     breaks,
     risks,
 )
-from acpgen.diff.rules import ATTRIBUTE_GONE, UNCHECKED, Models, RuleTable
-from acpgen.diff.types import shown, shown_leniency, shown_value
+from acpgen.diff.rules import ATTRIBUTE_GONE, UNCHECKED, ModelPair, RuleTable
+from acpgen.diff.type_forms import shown, shown_leniency, shown_value
 from acpgen.diff.wire import left_out
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -29,10 +29,10 @@ from acpgen.text import cut
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class ClassPair:
     """Two paired classes."""
 
-    models: Models
+    models: ModelPair
     old: ir.Struct
     new: ir.Struct
 
@@ -41,10 +41,10 @@ class Classes:
         return Place(type=self.new.name, member=field.wire, was=was)
 
 
-CLASSES = RuleTable[Models, ir.Struct, ir.Struct]()
-FIELDS = RuleTable[Classes, ir.Field, ir.Field]()
+CLASSES = RuleTable[ModelPair, ir.Struct, ir.Struct]()
+FIELDS = RuleTable[ClassPair, ir.Field, ir.Field]()
 """Rules about properties that both classes have, some with another name."""
-UNPAIRED_FIELDS = RuleTable[Classes, ir.Field | None, ir.Field | None]()
+UNPAIRED_FIELDS = RuleTable[ClassPair, ir.Field | None, ir.Field | None]()
 """Rules about properties that only one of the classes has."""
 
 _GONE = breaks(Use.CONSTRUCT, Use.READ)
@@ -54,12 +54,12 @@ _DROPPED = "new to old loses: dropped by old readers"
 _NEEDED = "breaks: constructors need it (construct)"
 
 
-def compare_classes(models: Models, old: ir.Struct, new: ir.Struct) -> Iterator[DiffFinding]:
+def compare_classes(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[DiffFinding]:
     """The differences of two classes; those of properties of a common base class belong to the base class."""
     yield from CLASSES.find(models, old, new)
     base = models.pairs.forward.get(old.base) if old.base is not None else None
     has_base = base is not None and base == new.base
-    classes, before, after = Classes(models, old, new), _fields(old, own=has_base), _fields(new, own=has_base)
+    classes, before, after = ClassPair(models, old, new), _fields(old, own=has_base), _fields(new, own=has_base)
     renamed = _renamed(models, before, after)
     for wire, field in before.items():
         if (kept := renamed.get(wire, wire)) in after:
@@ -80,7 +80,7 @@ def compare_classes(models: Models, old: ir.Struct, new: ir.Struct) -> Iterator[
     wire="ok: classes are not sent, and all properties are compared",
     source="risk: `isinstance` and annotations with the base class",
 )
-def _base_changed(models: Models, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
+def _base_changed(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
     before = models.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
         message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
@@ -92,7 +92,7 @@ def _base_changed(models: Models, old: ir.Struct, new: ir.Struct) -> Iterator[Fo
     ("type-closed", "a class drops unknown properties", ATTRIBUTE_GONE),
     wire=_DROPPED,
 )
-def _openness(_: Models, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
+def _openness(_: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
     place, effect = Place(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
     if new.keeps_extra and not old.keeps_extra:
         yield Found(place, "unknown properties are kept now, in `extra`", effect)
@@ -106,7 +106,7 @@ def _openness(_: Models, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
     wire="breaks towards readers that exclude objects, as the sender may send these",
     source=UNCHECKED,
 )
-def _rejection_changed(models: Models, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
+def _rejection_changed(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
     is_other = _is_for_other_tags(old, models.old) and _is_for_other_tags(new, models.new)
     if old.rejects != new.rejects and not is_other:
         effect = Effect(*(Wire.OK if each.rejects is None else Wire.BREAKS for each in (new, old)))
@@ -126,7 +126,7 @@ def _fields(struct: ir.Struct, *, own: bool) -> dict[str, ir.Field]:
     return {field.wire: field for field in struct.fields if not (own and field.inherited)}
 
 
-def _renamed(models: Models, before: dict[str, ir.Field], after: dict[str, ir.Field]) -> dict[str, str]:
+def _renamed(models: ModelPair, before: dict[str, ir.Field], after: dict[str, ir.Field]) -> dict[str, str]:
     """The new names of renamed properties; a property with two possible new names has none."""
     gone = [field for wire, field in before.items() if wire not in after]
     come = [field for wire, field in after.items() if wire not in before]
@@ -140,7 +140,7 @@ def _renamed(models: Models, before: dict[str, ir.Field], after: dict[str, ir.Fi
     return found
 
 
-def _is_renamed(models: Models, old: ir.Field, new: ir.Field) -> bool:
+def _is_renamed(models: ModelPair, old: ir.Field, new: ir.Field) -> bool:
     """Whether the types are the same, and one name has all words of the other or the type is a definition."""
     given, wanted = _bare(old.type), _bare(new.type)
     if _share_words(old.wire, new.wire):
@@ -164,7 +164,7 @@ def _bare(expression: ir.TypeExpr) -> ir.TypeExpr:
     wire="breaks towards readers that require it, loses towards others",
     source="breaks: argument and attribute have another name; ok if it is the same in Python",
 )
-def _field_renamed(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
+def _field_renamed(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     if old.wire != new.wire:
         effect = Effect(
             Wire.worst((left_out(None, new), _unknown_to(classes.new))),
@@ -182,7 +182,7 @@ def _field_renamed(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[F
     ("field-removed-optional", "an optional property is gone", ATTRIBUTE_GONE),
     wire=_DROPPED,
 )
-def _optional(classes: Classes, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
+def _optional(classes: ClassPair, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
     if new is not None and not new.required:
         effect = Effect(Wire.OK, _unknown_to(classes.old))
         yield Found(classes.place(new), f"new optional property: {shown(new.type)}", effect)
@@ -196,7 +196,7 @@ def _optional(classes: Classes, old: ir.Field | None, new: ir.Field | None) -> I
     ("field-removed-required", "a required property is gone", ATTRIBUTE_GONE),
     wire="old to new breaks: it is missing; new to old loses: dropped by old readers",
 )
-def _required(classes: Classes, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
+def _required(classes: ClassPair, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
     if new is not None and new.required:
         message, effect = f"new required property: {shown(new.type)}", Effect(Wire.BREAKS, _unknown_to(classes.old))
         yield Found(classes.place(new), message, effect, _needed(new))
@@ -225,7 +225,7 @@ def _needed(field: ir.Field) -> SourceEffect:
     ("field-made-optional", "a property is optional now", "breaks: the attribute may be UNSET; ok if it has a default"),
     wire="old to new breaks: it may be missing",
 )
-def _requirement(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
+def _requirement(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     place, effect = classes.place(new), Effect(left_out(old, new), left_out(new, old))
     if new.required and not old.required:
         yield Found(place, "is required now", effect, _needed(new))
@@ -240,7 +240,7 @@ def _requirement(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Fou
     ("field-default-removed", "an optional property lost its default", "breaks: the attribute may be UNSET (read)"),
     wire="ok",
 )
-def _default(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
+def _default(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     before, after = _defaults(old, new)
     if before is None and after is not None:
         message = f"the default is {shown_value(after)} now; before: none"
@@ -256,7 +256,7 @@ def _default(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     wire="loses both ways: the reader fills in another value than the sender meant",
     source="risk: code that omits the argument sends another value",
 )
-def _default_changed(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
+def _default_changed(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     forward, backward = classes.models.forward, classes.models.backward
     before, after = _defaults(old, new)
     if before is not None and after is not None and not forward.means_same(before, after):
@@ -278,7 +278,7 @@ def _defaults(old: ir.Field, new: ir.Field) -> tuple[ir.Value | None, ir.Value |
     source="ok",
     shown=Shown.COUNTED,
 )
-def _leniency_changed(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[Found]:
+def _leniency_changed(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     if old.leniency != new.leniency:
         message = f"readers {shown_leniency(new.leniency)} now; before: {shown_leniency(old.leniency)}"
         yield Found(classes.place(new), message, FINE)
@@ -287,7 +287,7 @@ def _leniency_changed(classes: Classes, old: ir.Field, new: ir.Field) -> Iterato
 _TYPES = type_rules("field", "a property")
 
 
-def _type(classes: Classes, old: ir.Field, new: ir.Field) -> Iterator[DiffFinding]:
+def _type(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[DiffFinding]:
     models = classes.models
     if not models.agree(old.type, new.type):
         effect = Effect(models.forward.value(old, new), models.backward.value(new, old))

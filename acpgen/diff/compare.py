@@ -11,7 +11,7 @@ from acpgen.diff.definition_rules import ALIASES, DEFINITIONS, DOCUMENTATION, EN
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Wire
 from acpgen.diff.method_rules import METHODS, states_gates
 from acpgen.diff.protocol_rules import PACKAGES, Home
-from acpgen.diff.rules import MODELS, Models
+from acpgen.diff.rules import MODELS, ModelPair
 from acpgen.diff.union_rules import UNIONS
 from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
@@ -34,7 +34,7 @@ def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = Non
     Raises `InputError` if definitions are nested too deeply to be compared.
     """
     try:
-        models = Models.of(old, new)
+        models = ModelPair.of(old, new)
         found = [*_methods(models), *_types(models)]
     except RecursionError:
         raise input_error("too-deep", "definitions are nested too deeply to be compared") from None
@@ -64,7 +64,7 @@ def _order(finding: DiffFinding) -> tuple[str, ...]:
     return (*finding.place.sort_key, finding.rule.id, finding.message)
 
 
-def _notes(models: Models) -> tuple[str, ...]:
+def _notes(models: ModelPair) -> tuple[str, ...]:
     """The parts that could not be compared, if that may matter."""
     silent = [side for side, model in (("OLD", models.old), ("NEW", models.new)) if not states_gates(model)]
     if not silent or (len(silent) == 2 and not (models.pairs.removed or models.pairs.added)):
@@ -75,13 +75,13 @@ def _notes(models: Models) -> tuple[str, ...]:
     )
 
 
-def _methods(models: Models) -> Iterator[DiffFinding]:
+def _methods(models: ModelPair) -> Iterator[DiffFinding]:
     for old, new in models.pairs.methods:
         yield from METHODS.find(models, old, new)
         yield from DOCUMENTATION.find(old, new)
 
 
-def _types(models: Models) -> Iterator[DiffFinding]:
+def _types(models: ModelPair) -> Iterator[DiffFinding]:
     """The differences of types, with the verdicts on the messages that carry them."""
     old_carriers, new_carriers = TypeUsage(models.old).misfits(), TypeUsage(models.new).misfits()
     for name, known in models.pairs.forward.items():

@@ -27,19 +27,19 @@ from acpgen.diff.rules import (
     MATCH,
     MODELS,
     NO_MESSAGES,
-    Models,
+    ModelPair,
     RuleTable,
 )
-from acpgen.diff.types import shown
+from acpgen.diff.type_forms import shown
 from acpgen.diff.union_rules import Union, compare_unions
 from acpgen.ir import model as ir
 from acpgen.ir.order import members
 from acpgen.text import cut
 
-DEFINITIONS = RuleTable[Models, ir.Definition, ir.Definition]()
+DEFINITIONS = RuleTable[ModelPair, ir.Definition, ir.Definition]()
 """Rules about paired types, whatever their kinds."""
-ENUMS = RuleTable[Models, ir.Enum, ir.Enum]()
-ALIASES = RuleTable[Models, ir.Alias, ir.Alias]()
+ENUMS = RuleTable[ModelPair, ir.Enum, ir.Enum]()
+ALIASES = RuleTable[ModelPair, ir.Alias, ir.Alias]()
 DOCUMENTATION = RuleTable[ir.Method | ir.Definition, ir.Method | ir.Definition]()
 
 _KINDS = {
@@ -51,7 +51,7 @@ _KINDS = {
 }
 
 
-def compare_definitions(models: Models, old: ir.Definition, new: ir.Definition) -> Iterator[DiffFinding]:
+def compare_definitions(models: ModelPair, old: ir.Definition, new: ir.Definition) -> Iterator[DiffFinding]:
     """The differences between two definitions, including their names and texts."""
     yield from DEFINITIONS.find(models, old, new)
     yield from DOCUMENTATION.find(old, new)
@@ -75,7 +75,7 @@ def compare_definitions(models: Models, old: ir.Definition, new: ir.Definition) 
     wire="none: its users have their own findings",
     shown=Shown.NAMED,
 )
-def _unpaired(models: Models) -> Iterator[Found]:
+def _unpaired(models: ModelPair) -> Iterator[Found]:
     for definition in models.new.definitions:
         if definition.name not in models.pairs.backward:
             yield Found(Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
@@ -91,7 +91,7 @@ def _unpaired(models: Models) -> Iterator[Found]:
     wire="none: names of types are not sent",
     source=IMPORT,
 )
-def _renamed(_: Models, old: ir.Definition, new: ir.Definition) -> Iterator[Found]:
+def _renamed(_: ModelPair, old: ir.Definition, new: ir.Definition) -> Iterator[Found]:
     if old.name != new.name:
         place = Place(type=new.name, was=old.name)
         yield Found(place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
@@ -103,14 +103,14 @@ def _renamed(_: Models, old: ir.Definition, new: ir.Definition) -> Iterator[Foun
     wire=BY_TYPE,
     source="breaks: a union cannot be called and has no attributes; an enum or alias only if values no longer fit",
 )
-def _kind_changed(models: Models, old: ir.Definition, new: ir.Definition) -> Iterator[Found]:
+def _kind_changed(models: ModelPair, old: ir.Definition, new: ir.Definition) -> Iterator[Found]:
     if _has_other_kind(models, old, new):
         message = f"is {_described(new)} now; before: {_described(old)}"
         effect, source = models.effect_inside(old.name, new.name), _source_of_other_kind(models, old, new)
         yield Found(Place(type=new.name), message, effect, source)
 
 
-def _has_other_kind(models: Models, old: ir.Definition, new: ir.Definition) -> bool:
+def _has_other_kind(models: ModelPair, old: ir.Definition, new: ir.Definition) -> bool:
     if isinstance(old, Union) and isinstance(new, Union):
         # the only class of a union can be constructed under its name
         before, after = _behind(old, models.old), _behind(new, models.new)
@@ -118,7 +118,7 @@ def _has_other_kind(models: Models, old: ir.Definition, new: ir.Definition) -> b
     return type(old) is not type(new)
 
 
-def _source_of_other_kind(models: Models, old: ir.Definition, new: ir.Definition) -> SourceEffect:
+def _source_of_other_kind(models: ModelPair, old: ir.Definition, new: ir.Definition) -> SourceEffect:
     """The source verdict; enums, aliases and unions with one member are only names, so code may work unchanged."""
     if {type(old), type(new)} == {ir.Enum, ir.Alias}:
         return models.source(ir.Ref(old.name), ir.Ref(new.name))
@@ -198,7 +198,7 @@ def _texts(thing: ir.Method | ir.Definition) -> dict[str, str]:
     ),
     wire="new to old breaks if the old enum is closed; ok if it is open",
 )
-def _values(_: Models, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
+def _values(_: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
     for value in after:
         if value not in before:
@@ -221,7 +221,7 @@ def _unknown_to(enum: ir.Enum) -> Wire:
     ("enum-closed", "an enum refuses unknown values", "risk: values made at run time do not type-check"),
     wire="new to old breaks: unknown values are refused",
 )
-def _openness(_: Models, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
+def _openness(_: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
     place, effect = Place(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
     if new.open and not old.open:
         yield Found(place, "unknown values are kept now", effect, risks(Use.MATCH))
@@ -235,7 +235,7 @@ def _openness(_: Models, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
     wire="breaks both ways, except for integers read as numbers",
     source="breaks: values have another type",
 )
-def _enum_type_changed(models: Models, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
+def _enum_type_changed(models: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
     if old.primitive is not new.primitive:
         message = f"the values are of type {new.primitive.value} now; before: {old.primitive.value}"
         effect, source = models.effect_inside(old.name, new.name), breaks(Use.CONSTRUCT, Use.READ)
@@ -248,7 +248,7 @@ def _enum_type_changed(models: Models, old: ir.Enum, new: ir.Enum) -> Iterator[F
 ALIAS_TYPES = type_rules("alias", "an alias")
 
 
-def _alias_type(models: Models, old: ir.Alias, new: ir.Alias) -> Iterator[DiffFinding]:
+def _alias_type(models: ModelPair, old: ir.Alias, new: ir.Alias) -> Iterator[DiffFinding]:
     if not models.agree(old.type, new.type):
         effect = models.effect(old.type, new.type)
         yield type_finding(ALIAS_TYPES, models, (old.type, new.type), place=Place(type=new.name), effect=effect)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from acpgen.diff.findings import FINE, DiffFinding, Effect, Found, Place, Rule, Shown
-from acpgen.diff.rules import BY_TYPE, DOCS, UNCHECKED, Models, mirrored
-from acpgen.diff.types import alike, shown, shown_annotations, spelled
+from acpgen.diff.rules import BY_TYPE, DOCS, UNCHECKED, ModelPair, mirrored
+from acpgen.diff.type_forms import alike, shown, shown_annotations, spelled
 from acpgen.ir import model as ir
 
 
@@ -56,7 +56,7 @@ def type_rules(kind: str, subject: str) -> Mapping[TypeChange, Rule]:
 
 def type_finding(
     rules: Mapping[TypeChange, Rule],
-    models: Models,
+    models: ModelPair,
     types: tuple[ir.TypeExpr, ir.TypeExpr],
     *,
     place: Place,
@@ -67,7 +67,7 @@ def type_finding(
     return Found(place, _message(change, *types), effect, models.source(*types)).by(rules[change])
 
 
-def type_change(models: Models, old: ir.TypeExpr, new: ir.TypeExpr) -> TypeChange:
+def type_change(models: ModelPair, old: ir.TypeExpr, new: ir.TypeExpr) -> TypeChange:
     """The way in which two types differ that do not agree."""
     before, after = spelled(old, models.old_name), spelled(new, str)
     if before.bare == after.bare:
@@ -82,7 +82,7 @@ def type_change(models: Models, old: ir.TypeExpr, new: ir.TypeExpr) -> TypeChang
     return TypeChange.RESPELLED if _are_equivalent(models, old, new) else TypeChange.TYPE
 
 
-def _are_equivalent(models: Models, old: ir.TypeExpr, new: ir.TypeExpr) -> bool:
+def _are_equivalent(models: ModelPair, old: ir.TypeExpr, new: ir.TypeExpr) -> bool:
     return models.effect(old, new) == FINE and alike(models.old_types.atoms(old), models.new_types.atoms(new))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff.findings import SOURCE_OK, Effect, Found, Place, Use, Wire, breaks, risks
-from acpgen.diff.rules import BY_TYPE, MODELS, Models, RuleTable
-from acpgen.diff.types import shown
+from acpgen.diff.rules import BY_TYPE, MODELS, ModelPair, RuleTable
+from acpgen.diff.type_forms import shown
 from acpgen.ir import model as ir
 from acpgen.roles import Side
 from acpgen.text import cut
 
-METHODS = RuleTable[Models, ir.Method, ir.Method]()
+METHODS = RuleTable[ModelPair, ir.Method, ir.Method]()
 """Rules about paired methods."""
 
 _GONE = breaks(Use.CALL, Use.HANDLE)
@@ -22,7 +22,7 @@ _GONE = breaks(Use.CALL, Use.HANDLE)
     ("method-removed", "a method is gone", "breaks: the handler is never called, the stub is gone"),
     wire="new to old breaks for a request, loses for a notification; ok with a gate: old peers do not advertise it",
 )
-def _unpaired(models: Models) -> Iterator[Found]:
+def _unpaired(models: ModelPair) -> Iterator[Found]:
     for method in models.pairs.added:
         place, effect = Place(method=method.wire), Effect(Wire.OK, _unhandled(method))
         yield Found(place, f"new method: {_described(method)}", effect).sent_by(_callers(method))
@@ -38,7 +38,7 @@ def _unpaired(models: Models) -> Iterator[Found]:
     wire="as if one method were removed and the other added",
     source="breaks: handler and call have another name; ok if it is the same in Python",
 )
-def _renamed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _renamed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if old.wire != new.wire:
         place, source = Place(method=new.wire, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
         effect = Effect(_unhandled(old), _unhandled(new))
@@ -51,7 +51,7 @@ def _renamed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     wire="breaks towards a side that does not handle it in the release of the reader (a notification: loses)",
     source="breaks: it moved to another class; ok if the handlers are the same",
 )
-def _side_changed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _side_changed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if not _are_same(old, new) or old.side == new.side:
         return
     before, after = _callers(old), _callers(new)
@@ -76,7 +76,7 @@ def _side_changed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     wire="breaks both ways: a response is awaited and not sent, or sent and not awaited",
     source="breaks: the handler returns something else",
 )
-def _kind_changed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _kind_changed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if old.wire == new.wire and old.kind is not new.kind:
         message = f"is a {new.kind.value} now; before: a {old.kind.value}"
         effect = Effect(Wire.BREAKS, Wire.BREAKS)
@@ -89,7 +89,7 @@ def _kind_changed(_: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     wire=BY_TYPE,
     source="breaks: handler and call take another type",
 )
-def _params_changed(models: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _params_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if _are_same(old, new) and not models.agree(old.params, new.params):
         message = f"the parameters are {shown(new.params)} now; before: {shown(old.params)}"
         effect = models.effect(old.params, new.params)
@@ -102,7 +102,7 @@ def _params_changed(models: Models, old: ir.Method, new: ir.Method) -> Iterator[
     wire=BY_TYPE,
     source="breaks: handler and call return another type",
 )
-def _result_changed(models: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _result_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     before, after = old.result, new.result
     if _are_same(old, new) and before is not None and after is not None and not models.agree(before, after):
         message = f"the result is {shown(after)} now; before: {shown(before)}"
@@ -122,7 +122,7 @@ def _result_changed(models: Models, old: ir.Method, new: ir.Method) -> Iterator[
     wire="old to new breaks: old callers do not check it; "
     "new to old loses: new callers do not call old peers, which do not advertise it",
 )
-def _gate(models: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _gate(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     callers = _callers_by_gate(models, old, new)
     if callers and old.gate is None and new.gate is not None:
         effect, source = Effect(_refused(new), Wire.LOSES), risks(Use.CALL)
@@ -138,7 +138,7 @@ def _gate(models: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     wire="loses both ways: callers check a capability that the peer does not advertise, and do not call",
     source="risk: the handler must be advertised in another place",
 )
-def _gate_changed(models: Models, old: ir.Method, new: ir.Method) -> Iterator[Found]:
+def _gate_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     callers = _callers_by_gate(models, old, new)
     if callers and None not in (old.gate, new.gate) and old.gate != new.gate:
         message, effect = f"needs {new.gate} now; before: {old.gate}", Effect(Wire.LOSES, Wire.LOSES)
@@ -150,7 +150,7 @@ def states_gates(model: ir.Model) -> bool:
     return model.release is not None or any(method.gate is not None for method in model.methods)
 
 
-def _callers_by_gate(models: Models, old: ir.Method, new: ir.Method) -> tuple[Side, ...]:
+def _callers_by_gate(models: ModelPair, old: ir.Method, new: ir.Method) -> tuple[Side, ...]:
     """The callers in both models, if the gates of both are known."""
     are_known = states_gates(models.old) and states_gates(models.new)
     return tuple(side for side in _callers(new) if side in _callers(old)) if are_known else ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from acpgen.diff.findings import FINE, Effect, Found, Place, Use, Wire, breaks, risks
-from acpgen.diff.rules import IMPORT, MODELS, NO_MESSAGES, Models, RuleTable
+from acpgen.diff.rules import IMPORT, MODELS, NO_MESSAGES, ModelPair, RuleTable
 from acpgen.ir import model as ir
 from acpgen.roles import Side
 
@@ -63,7 +63,7 @@ def _subpackage(protocol: int, before: Home, after: Home) -> Iterator[Found]:
     wire="breaks both ways: peers negotiate the version first, and have none in common",
     source="risk: PROTOCOL_VERSION is another number",
 )
-def _protocol_changed(models: Models) -> Iterator[Found]:
+def _protocol_changed(models: ModelPair) -> Iterator[Found]:
     if models.old.protocol != models.new.protocol:
         message = f"the protocol has version {models.new.protocol} now; before: {models.old.protocol}"
         yield Found(Place(), message, Effect(Wire.BREAKS, Wire.BREAKS), risks(Use.IMPORT)).sent_by(Side)
@@ -74,7 +74,7 @@ def _protocol_changed(models: Models) -> Iterator[Found]:
     ("null-ids-removed", "request ids may no longer be null", "ok"),
     wire="new to old breaks: refused by old readers",
 )
-def _null_ids(models: Models) -> Iterator[Found]:
+def _null_ids(models: ModelPair) -> Iterator[Found]:
     before, after = models.old.envelope.null_ids, models.new.envelope.null_ids
     if after and not before:
         message, effect = "requests whose id is null are allowed now", Effect(Wire.OK, Wire.BREAKS)
@@ -89,7 +89,7 @@ def _null_ids(models: Models) -> Iterator[Found]:
     ("null-error-ids-removed", "ids of errors may no longer be null", "ok"),
     wire="ok: no request waits for such an error",
 )
-def _null_error_ids(models: Models) -> Iterator[Found]:
+def _null_error_ids(models: ModelPair) -> Iterator[Found]:
     before, after = models.old.envelope.null_error_ids, models.new.envelope.null_error_ids
     if before is not after:
         # the runtime reads errors without an id in any case
@@ -105,7 +105,7 @@ def _null_error_ids(models: Models) -> Iterator[Found]:
     ("error-code-removed", "an error code has no name any more", IMPORT),
     wire="ok: all codes are read",
 )
-def _error_code(models: Models) -> Iterator[Found]:
+def _error_code(models: ModelPair) -> Iterator[Found]:
     before, after = _error_names(models.old), _error_names(models.new)
     for code in after.keys() - before.keys():
         yield Found(Place(member=f"error {code}"), f"has a name now: {after[code]}")
@@ -115,7 +115,7 @@ def _error_code(models: Models) -> Iterator[Found]:
 
 
 @MODELS.rule("error-code-renamed", "an error code has another name", wire="ok: only the code is sent", source=IMPORT)
-def _error_code_renamed(models: Models) -> Iterator[Found]:
+def _error_code_renamed(models: ModelPair) -> Iterator[Found]:
     names = _error_names(models.new)
     for code, name in _error_names(models.old).items():
         if names.get(code, name) != name:

@@ -1,6 +1,6 @@
 """Tables of rules. Each rule is one record: its texts, and the function that finds its changes and judges them.
 
-The modules `*_rules` have the rules; `compare` looks for them in two `Models`. The function computes the verdicts of
+The modules `*_rules` have the rules; `compare` looks for them in a `ModelPair`. The function computes the verdicts of
 each change from the types in it, and `compare` softens them where every reader forgives a misfit. The texts are for
 `acpgen diff --explain`.
 """
@@ -14,7 +14,7 @@ from typing import Generic, ParamSpec, TypeAlias
 
 from acpgen.diff.findings import DiffFinding, Effect, Found, Rule, Shown, SourceEffect
 from acpgen.diff.pairing import Pairs, pair
-from acpgen.diff.types import PythonTypes, source_of, spelled
+from acpgen.diff.type_forms import PythonTypes, source_of, spelled
 from acpgen.diff.wire import Acceptance
 from acpgen.ir import model as ir
 
@@ -81,7 +81,7 @@ class RuleTable(Generic[P]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
+class ModelPair:
     """Two models to compare. `forward` judges old senders and new readers, `backward` the reverse."""
 
     old: ir.Model
@@ -93,10 +93,10 @@ class Models:
     new_types: PythonTypes
 
     @staticmethod
-    def of(old: ir.Model, new: ir.Model) -> Models:
+    def of(old: ir.Model, new: ir.Model) -> ModelPair:
         """Pair two models and prepare their comparison."""
         pairs = pair(old, new)
-        return Models(
+        return ModelPair(
             old=old,
             new=new,
             pairs=pairs,
@@ -127,5 +127,5 @@ class Models:
         return source_of(self.old_types.atoms(old), self.new_types.atoms(new))
 
 
-MODELS = RuleTable[Models]()
+MODELS = RuleTable[ModelPair]()
 """Rules about what has no counterpart, and about parts of the protocol that are neither methods nor types."""

@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import TypeAlias
 
 from acpgen.diff.findings import SOURCE_OK, DiffFinding, Effect, Found, Place, Use, Wire, breaks, risks
-from acpgen.diff.rules import BY_TYPE, MATCH, UNCHECKED, Models, RuleTable
-from acpgen.diff.types import shown, spelled
+from acpgen.diff.rules import BY_TYPE, MATCH, UNCHECKED, ModelPair, RuleTable
+from acpgen.diff.type_forms import shown, spelled
 from acpgen.emit.source import hint
 from acpgen.ir import model as ir
 from acpgen.ir.order import members, untagged
@@ -25,10 +25,10 @@ _Key: TypeAlias = tuple[str | None, object]
 
 
 @dataclass(frozen=True)
-class Unions:
+class UnionPair:
     """Two paired unions."""
 
-    models: Models
+    models: ModelPair
     old: Union
     new: Union
 
@@ -86,14 +86,14 @@ def _spelling(member: ir.TypeExpr, name: _Name) -> object:
     return spelled(member, name).bare
 
 
-UNIONS = RuleTable[Unions]()
+UNIONS = RuleTable[UnionPair]()
 
 _CLASS_GONE = breaks(Use.IMPORT, Use.CONSTRUCT, Use.MATCH)
 
 
-def compare_unions(models: Models, old: Union, new: Union) -> Iterator[DiffFinding]:
+def compare_unions(models: ModelPair, old: Union, new: Union) -> Iterator[DiffFinding]:
     """The differences of two unions."""
-    return UNIONS.find(Unions(models, old, new))
+    return UNIONS.find(UnionPair(models, old, new))
 
 
 # --- Members --------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def compare_unions(models: Models, old: Union, new: Union) -> Iterator[DiffFindi
     ("union-member-removed", "a member of a union is gone", "breaks: its class is gone; risk if it still exists"),
     wire="new to old: breaks in a closed union, ok in an open one, loses if another member reads it",
 )
-def _member(unions: Unions) -> Iterator[Found]:
+def _member(unions: UnionPair) -> Iterator[Found]:
     models = unions.models
     for key, member in unions.after.items():
         if key not in unions.before and _spelling(member, str) not in unions.covered:
@@ -130,7 +130,7 @@ def _noun(key: _Key, union: Union) -> str:
     wire=BY_TYPE,
     source="breaks: the tag gives and takes another class; ok for bounds",
 )
-def _changed(unions: Unions) -> Iterator[Found]:
+def _changed(unions: UnionPair) -> Iterator[Found]:
     for key, old in unions.before.items():
         new = unions.after.get(key)
         if new is not None and not unions.models.agree(old, new):
@@ -147,7 +147,7 @@ def _changed(unions: Unions) -> Iterator[Found]:
     ("union-closed", "a union refuses unknown tags", "breaks: the class for other tags is gone"),
     wire="new to old breaks: unknown tags are refused",
 )
-def _openness(unions: Unions) -> Iterator[Found]:
+def _openness(unions: UnionPair) -> Iterator[Found]:
     models = unions.models
     match unions.others:
         case None, ir.OtherVariant(target=target):
@@ -165,7 +165,7 @@ def _openness(unions: Unions) -> Iterator[Found]:
     wire="loses if a value fits several of them; else ok",
     source="ok: the union is the same",
 )
-def _order(unions: Unions) -> Iterator[Found]:
+def _order(unions: UnionPair) -> Iterator[Found]:
     before, after = unions.before, unions.after
     kept = [key for key in after if key in before and key[0] is None]
     place = {key: index for index, key in enumerate(kept)}
@@ -188,7 +188,7 @@ def _order(unions: Unions) -> Iterator[Found]:
     wire="computed for the members that both releases have: their values, decoded as the other union",
     source="ok: other attributes or classes of members have their own findings",
 )
-def _tag_changed(unions: Unions) -> Iterator[Found]:
+def _tag_changed(unions: UnionPair) -> Iterator[Found]:
     models, kept = unions.models, unions.kept.values()
     before, after = (each.tag if isinstance(each, ir.TaggedUnion) else None for each in (unions.old, unions.new))
     if before != after:
@@ -206,7 +206,7 @@ def _tag_changed(unions: Unions) -> Iterator[Found]:
     wire="breaks towards readers that refuse a tag that the sender may send",
     source=UNCHECKED,
 )
-def _exclusion_changed(unions: Unions) -> Iterator[Found]:
+def _exclusion_changed(unions: UnionPair) -> Iterator[Found]:
     before, after = unions.others
     if before is None or after is None:
         return

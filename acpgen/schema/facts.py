@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report, passes
 from acpgen.schema.gates import Gate, check_gates, fitting_gates, read_gates
-from acpgen.schema.sessions import Sessions, check_sessions, fitting_sessions, read_sessions
+from acpgen.schema.session_facts import Sessions, check_sessions, fitting_sessions, read_sessions
 from acpgen.schema.walk import definition_pointer, has_property, methods_of, schema_map
 from acpgen.text import did_you_mean
 
