@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Severity(Enum):
@@ -162,3 +165,10 @@ class Report:
         """Raise `InputError` with all errors so far, if there are any."""
         if errors := self.errors:
             raise InputError(errors)
+
+
+def passes(check: Callable[[Any, T, Report], None], root: Any, thing: T) -> bool:
+    """Whether `check` reports no error about `thing` in the schema `root`."""
+    report = Report()
+    check(root, thing, report)
+    return not report.errors

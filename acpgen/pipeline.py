@@ -104,19 +104,13 @@ def compile_protocol(loaded: Loaded, options: Options, timings: Timings | None =
 def check_composed(composed: Composed) -> Report:
     """Check a composed schema. Raises `InputError` if it cannot be lowered."""
     from acpgen.schema.dialect import check_dialect
-    from acpgen.schema.facts import check_negotiation
-    from acpgen.schema.gates import check_gates
-    from acpgen.schema.sessions import check_sessions
+    from acpgen.schema.facts import check_facts
 
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()
     check_dialect(composed.root, report, composed.is_added)
     report.raise_errors()
-    check_gates(composed.root, composed.gates, report)
-    if composed.negotiation is not None:
-        check_negotiation(composed.root, composed.negotiation, report)
-    if composed.sessions is not None:
-        check_sessions(composed.root, composed.sessions, report)
+    check_facts(composed.root, composed.facts, report)
     report.raise_errors()
     return report
 

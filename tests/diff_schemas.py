@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acpgen.diff.rules import RULES
+from acpgen.diff.compare import RULES
 from tests.support import schema_of
 
 Schema = Mapping[str, Any]

@@ -111,7 +111,7 @@ def test_no_fragments_leave_the_base_as_it_is() -> None:
     composed = fine()
     assert composed.root == BASE
     assert composed.root is composed.base.root
-    assert (composed.gates, composed.protocol, composed.release) == (GATES, 1, "0.3")
+    assert (composed.facts.gates, composed.protocol, composed.release) == (GATES, 1, "0.3")
     location, pointer = composed.locate("/$defs/Caps/properties/fly")
     assert (location.file, location.line > 1, pointer) == ("base.json", True, "/$defs/Caps/properties/fly")
     assert composed.origin("/$defs/Caps") == "ACP v1, 0.3"
@@ -480,9 +480,9 @@ def test_a_definition_is_replaced_where_it_is_what_the_fragment_expects() -> Non
 
 def test_gates_are_added_and_placed() -> None:
     composed = fine(fragment(defs={"HopRequest": {"x-method": "hop"}}, gates={"Init": {"hop": "caps.hop"}}))
-    assert composed.gates == {**GATES, "hop": Gate("Init", (("caps", "hop"),))}
+    assert composed.facts.gates == {**GATES, "hop": Gate("Init", (("caps", "hop"),))}
     report = Report(locate=composed.locate)
-    check_gates(composed.root, composed.gates, report)
+    check_gates(composed.root, composed.facts.gates, report)
     (found,) = report.found
     assert (found.code, found.pointer, found.location and found.location.file) == (
         "gate-path",

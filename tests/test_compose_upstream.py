@@ -47,7 +47,7 @@ def fragment(name: str, protocol: int, **content: Any) -> Fragment:
 
 def assert_gates(composed: Composed) -> None:
     report = Report(locate=composed.locate)
-    check_gates(composed.root, composed.gates, report)
+    check_gates(composed.root, composed.facts.gates, report)
     assert report.found == []
 
 
@@ -71,7 +71,7 @@ def test_logout_and_auth_methods_compose_on_the_release_they_were_written_for() 
     capabilities = definitions["InitializeResponse"]["properties"]["agentCapabilities"]["default"]
     assert capabilities["authCapabilities"] == {"logout": False}
     assert capabilities["getAuthState"] is False
-    assert [composed.gates[method].root for method in ("logout", "getAuthState")] == ["InitializeResponse"] * 2
+    assert [composed.facts.gates[method].root for method in ("logout", "getAuthState")] == ["InitializeResponse"] * 2
     assert len(definitions["AuthMethod"]["anyOf"]) == 3
     assert composed.origin("/$defs/AuthMethod/anyOf/2") == "auth-methods, 2026-01-14"
     assert composed.origin("/$defs/Error/properties/authMethods") == "auth-methods, 2026-01-14"

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from acpgen.diff.formats import code, escaped
-from acpgen.diff.rules import RULES, Rule, explain
+from acpgen.diff.compare import RULES
+from acpgen.diff.findings import Rule
+from acpgen.diff.formats import code, escaped, explain
 from acpgen.schema.bundled import find_release
 from tests.diff_running import LARGER, SMALL, data, diff, refused, rules, write
 from tests.diff_schemas import TEXT, asking, constants, holding, message, thing, with_x

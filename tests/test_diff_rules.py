@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
+from acpgen.diff.compare import RULES
 from acpgen.diff.findings import SourceVerdict, Use
 from acpgen.diff.report import headline, summary
-from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
 from tests.diff_cases_methods import ANNOUNCING, asking_twice
 from tests.diff_schemas import TEXT, WHOLE, Case, asking, holding, message, one_of, thing

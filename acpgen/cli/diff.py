@@ -82,7 +82,7 @@ _All = Annotated[bool, typer.Option("--all", help="Also print findings that need
 
 
 def _explain(rule: str | None) -> None:
-    from acpgen.diff.rules import explain
+    from acpgen.diff.formats import explain
 
     if rule is not None:
         print_data(explain(rule))

@@ -6,17 +6,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from acpgen.diagnostics import input_error
-from acpgen.diff.bump import Bump
-from acpgen.diff.definition_changes import added, compare_definitions, removed
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, Place, Use, Wire, breaks
-from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
-from acpgen.diff.rules import PROTOCOL_ADDED, PROTOCOL_REMOVED, SUBPACKAGE_ADDED, SUBPACKAGE_REMOVED
+from acpgen.diff.class_rules import CLASSES, FIELDS, UNPAIRED_FIELDS
+from acpgen.diff.definition_rules import ALIASES, DEFINITIONS, DOCUMENTATION, ENUMS, compare_definitions
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Wire
+from acpgen.diff.method_rules import METHODS, states_gates
+from acpgen.diff.protocol_rules import PACKAGES, Home
+from acpgen.diff.rules import MODELS, ModelPair
+from acpgen.diff.union_rules import UNIONS
 from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
 from acpgen.ir.usage import Misfit, TypeUsage
 from acpgen.roles import Side
 
-_Carriers = Mapping[MessageType, Misfit]
+_TABLES = (
+    *(PACKAGES, MODELS, METHODS, DEFINITIONS, DOCUMENTATION),
+    *(CLASSES, UNPAIRED_FIELDS, FIELDS, UNIONS, ENUMS, ALIASES),
+)
+RULES: Mapping[str, Rule] = {rule.id: rule for table in _TABLES for rule in table.rules}
+"""The rules by id."""
+
+_Messages = Mapping[MessageType, Misfit]
 
 
 def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = None) -> Comparison:
@@ -25,44 +34,40 @@ def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = Non
     Raises `InputError` if definitions are nested too deeply to be compared.
     """
     try:
-        bump = Bump.of(old, new)
-        found = [*compare_protocols(old, new), *compare_methods(bump), *_definitions(bump)]
+        models = ModelPair.of(old, new)
+        found = [*_methods(models), *_types(models)]
     except RecursionError:
         raise input_error("too-deep", "definitions are nested too deeply to be compared") from None
     before, after = names or (old.origin, new.origin)
-    return Comparison(old=before, new=after, findings=tuple(sorted(found, key=_order)), notes=_notes(bump))
+    return Comparison(old=before, new=after, findings=tuple(sorted(found, key=_order)), notes=_notes(models))
 
 
 def only_old(protocol: int, names: tuple[str, str]) -> Comparison:
     """The comparison of packages of several protocols for one that only the old package has."""
-    found = DiffFinding(PROTOCOL_REMOVED, Place(), f"protocol {protocol}: only in OLD", source=breaks(Use.IMPORT))
-    return Comparison(old=names[0], new=names[1], findings=(found,))
+    found = PACKAGES.find(protocol, Home.SUBPACKAGE, Home.NOWHERE)
+    return Comparison(old=names[0], new=names[1], findings=tuple(found))
 
 
 def only_new(protocol: int, names: tuple[str, str]) -> Comparison:
     """The comparison of packages of several protocols for one that only the new package has."""
-    found = DiffFinding(PROTOCOL_ADDED, Place(), f"protocol {protocol}: only in NEW")
-    return Comparison(old=names[0], new=names[1], findings=(found,))
+    found = PACKAGES.find(protocol, Home.NOWHERE, Home.SUBPACKAGE)
+    return Comparison(old=names[0], new=names[1], findings=tuple(found))
 
 
 def with_layout(comparison: Comparison, protocol: int, *, before: bool, after: bool) -> Comparison:
     """Add a finding if a protocol gets or loses its subpackage; the flags are whether the packages have one."""
-    if before == after:
-        return comparison
-    rule, where = (SUBPACKAGE_ADDED, "now") if after else (SUBPACKAGE_REMOVED, "no longer")
-    message = f"the names of protocol {protocol} are {where} in the subpackage v{protocol}"
-    found = DiffFinding(rule, Place(), message, source=breaks(Use.IMPORT))
-    return replace(comparison, findings=(found, *comparison.findings))
+    homes = (Home.SUBPACKAGE if has_one else Home.ROOT for has_one in (before, after))
+    return replace(comparison, findings=(*PACKAGES.find(protocol, *homes), *comparison.findings))
 
 
 def _order(finding: DiffFinding) -> tuple[str, ...]:
     return (*finding.place.sort_key, finding.rule.id, finding.message)
 
 
-def _notes(bump: Bump) -> tuple[str, ...]:
+def _notes(models: ModelPair) -> tuple[str, ...]:
     """The parts that could not be compared, if that may matter."""
-    silent = [side for side, model in (("OLD", bump.old), ("NEW", bump.new)) if not states_gates(model)]
-    if not silent or (len(silent) == 2 and not (bump.pairs.removed or bump.pairs.added)):
+    silent = [side for side, model in (("OLD", models.old), ("NEW", models.new)) if not states_gates(model)]
+    if not silent or (len(silent) == 2 and not (models.pairs.removed or models.pairs.added)):
         return ()
     return (
         f"{' and '.join(silent)} {'states' if len(silent) == 1 else 'state'} no capabilities that methods need: "
@@ -70,26 +75,29 @@ def _notes(bump: Bump) -> tuple[str, ...]:
     )
 
 
-def _definitions(bump: Bump) -> Iterator[DiffFinding]:
+def _methods(models: ModelPair) -> Iterator[DiffFinding]:
+    for old, new in models.pairs.methods:
+        yield from METHODS.find(models, old, new)
+        yield from DOCUMENTATION.find(old, new)
+
+
+def _types(models: ModelPair) -> Iterator[DiffFinding]:
     """The differences of types, with the verdicts on the messages that carry them."""
-    old_carriers, new_carriers = TypeUsage(bump.old).misfits(), TypeUsage(bump.new).misfits()
-    for name, known in bump.pairs.forward.items():
+    old_carriers, new_carriers = TypeUsage(models.old).misfits(), TypeUsage(models.new).misfits()
+    for name, known in models.pairs.forward.items():
         before, after = old_carriers.get(name, {}), new_carriers.get(known, {})
-        for finding in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):
-            yield replace(finding, wire=_wire(finding.effect, before, after), carriers=_methods(after or before))
-    for definition in bump.new.definitions:
-        if definition.name not in bump.pairs.backward:
-            yield replace(added(definition), carriers=_methods(new_carriers.get(definition.name, {})))
-    for definition in bump.old.definitions:
-        if definition.name not in bump.pairs.forward:
-            yield replace(removed(definition), carriers=_methods(old_carriers.get(definition.name, {})))
+        for found in compare_definitions(models, models.old.by_name[name], models.new.by_name[known]):
+            yield replace(found, wire=_wire(found.effect, before, after), carriers=_carriers(after or before))
+    for found in MODELS.find(models):
+        name = found.place.type or ""
+        yield replace(found, carriers=_carriers(new_carriers.get(name) or old_carriers.get(name, {})))
 
 
-def _methods(carriers: _Carriers) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(message.method for message in sorted(carriers)))
+def _carriers(messages: _Messages) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(message.method for message in sorted(messages)))
 
 
-def _wire(effect: Effect | None, before: _Carriers, after: _Carriers) -> Mapping[Side, Effect]:
+def _wire(effect: Effect | None, before: _Messages, after: _Messages) -> Mapping[Side, Effect]:
     """The verdicts by sender, over the messages that carry the type in both releases."""
     shared = before.keys() & after.keys() if effect is not None else set()
     return {

@@ -8,7 +8,6 @@ from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
-from acpgen.diff.rules import Rule
 from acpgen.roles import Side
 
 _Kind = TypeVar("_Kind", bound="Verdict")
@@ -130,31 +129,70 @@ class Place:
         return (self.method or "", self.type or "", self.member or "")
 
 
-@dataclass(frozen=True, slots=True)
-class DiffFinding:
-    """A difference with its consequences.
+class Shown(Enum):
+    """The way in which a report shows the findings of a rule."""
 
-    `effect` is the verdict on the changed part by itself; None if it does not concern messages. `wire` has the verdicts
-    by the sender of messages of both releases that carry the part. `carriers` are the methods of NEW (or else of OLD)
-    that carry a type.
+    EACH = "each"
+    """Each in its place."""
+    COUNTED = "counted"
+    """Each if it has an effect; else it needs no action, and is only counted, unless all are requested."""
+    PROSE = "prose"
+    """The same, and the summary leaves it out."""
+    NAMED = "named"
+    """By name, in a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A kind of finding: its meaning, and the reasons for its verdicts, which `acpgen diff --explain` prints.
+
+    `reverse` is the id of the rule for the same change with OLD and NEW exchanged.
     """
 
-    rule: Rule
+    id: str
+    meaning: str
+    wire: str
+    source: str
+    reverse: str
+    shown: Shown = Shown.EACH
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A difference as a rule finds it.
+
+    `effect` is the verdict on the changed part by itself; None if it does not concern messages. `wire` has the verdicts
+    by the sender of messages of both releases that carry the part; for types, `compare` finds it. `is_reverse` tells
+    the second rule of a pair from the first.
+    """
+
     place: Place
     message: str
     effect: Effect | None = None
     source: SourceEffect = SOURCE_OK
     wire: Mapping[Side, Effect] = field(default_factory=dict)
+    is_reverse: bool = field(default=False, kw_only=True)
+
+    def sent_by(self, senders: Iterable[Side]) -> Found:
+        """The same about messages of these senders, with the same verdicts for all."""
+        return replace(self, wire=dict.fromkeys(senders, self.effect) if self.effect is not None else {})
+
+    def by(self, rule: Rule) -> DiffFinding:
+        """The finding of `rule`."""
+        return DiffFinding(self.place, self.message, self.effect, self.source, self.wire, rule=rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffFinding(Found):
+    """A difference with its rule. `carriers` are the methods of NEW (or else of OLD) that carry a type."""
+
+    rule: Rule
     carriers: tuple[str, ...] = ()
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that are concerned."""
         return self.carriers if self.place.method is None else (self.place.method,)
-
-    def sent_by(self, senders: Iterable[Side]) -> DiffFinding:
-        """The finding on messages of these senders, with the same verdicts for all."""
-        return replace(self, wire=dict.fromkeys(senders, self.effect) if self.effect is not None else {})
 
     @property
     def worst_wire(self) -> Wire:

@@ -1,4 +1,4 @@
-"""Print a comparison as text, Markdown or JSON."""
+"""Print a comparison as text, Markdown or JSON, and explain a rule."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
+from acpgen.diagnostics import input_error
+from acpgen.diff.compare import RULES
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
 from acpgen.diff.report import (
     NAME,
@@ -22,7 +24,7 @@ from acpgen.diff.report import (
     wire_words,
 )
 from acpgen.roles import Side
-from acpgen.text import cut, printable
+from acpgen.text import cut, did_you_mean, printable
 
 
 def render(comparisons: Mapping[int, Comparison], form: str, *, everything: bool = False) -> str:
@@ -223,3 +225,15 @@ def failures(comparisons: Iterable[Comparison], wanted: Iterable[str]) -> list[s
         for name, (count, effect) in ((name, counts[name]) for name in dict.fromkeys(wanted))
         if count
     ]
+
+
+def explain(name: str) -> str:
+    """The meaning of the rule `name` and the reasons for its verdicts. Raises `InputError` if there is none."""
+    rule = RULES.get(name)
+    if rule is None:
+        hint = did_you_mean(name, RULES) or f"the rules are {', '.join(RULES)}"
+        raise input_error("unknown-rule", f"no rule has the id {cut(name)!r}", hint=hint)
+    lines = [f"{rule.id}: {rule.meaning}", f"  wire: {rule.wire}", f"  source: {rule.source}"]
+    if rule.reverse != rule.id:
+        lines.append(f"  with OLD and NEW exchanged: {rule.reverse}")
+    return "\n".join(lines)

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
-from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED, Rule
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Shown, SourceVerdict, Wire
 from acpgen.ir.methods import ERRORS
 from acpgen.roles import Side
 from acpgen.text import cut
@@ -60,7 +59,7 @@ class DiffSummary:
 
 def summary(comparison: Comparison) -> DiffSummary:
     """The numbers of `comparison`."""
-    real = tuple(finding for finding in comparison.findings if finding.rule is not DOCUMENTATION)
+    real = tuple(finding for finding in comparison.findings if finding.rule.shown is not Shown.PROSE)
     return DiffSummary(real, len(comparison.findings) - len(real))
 
 
@@ -92,10 +91,10 @@ def shown_and_counted(comparison: Comparison, *, everything: bool) -> tuple[list
     counted: Counter[Rule] = Counter()
     shown = []
     for finding in comparison.findings:
-        if everything or finding.rule is TYPE_ADDED or not (finding.rule in QUIET and finding.is_harmless):
-            shown.append(finding)
-        else:
+        if not everything and finding.rule.shown in (Shown.COUNTED, Shown.PROSE) and finding.is_harmless:
             counted[finding.rule] += 1
+        else:
+            shown.append(finding)
     return list(_sections(shown)), sorted(counted.items(), key=lambda each: each[0].id)
 
 
@@ -108,8 +107,8 @@ def _sections(findings: Iterable[DiffFinding]) -> Iterator[Section]:
         yield Section(
             title=title,
             is_method=rank == _METHOD,
-            findings=tuple(sorted((each for each in found if each.rule is not TYPE_ADDED), key=_by_gravity)),
-            added=tuple(each.place.type or "" for each in found if each.rule is TYPE_ADDED),
+            findings=tuple(sorted((each for each in found if each.rule.shown is not Shown.NAMED), key=_by_gravity)),
+            added=tuple(each.place.type or "" for each in found if each.rule.shown is Shown.NAMED),
         )
 
 

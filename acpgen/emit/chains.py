@@ -5,18 +5,16 @@ Only the first form is in a schema; the others are those of programs that exist.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from acpgen.emit.source import Code, enclosed, literal, tuple_of
-from acpgen.schema.data import data_folder
+from acpgen.schema.data import read_data
 
 
 def chain_forms() -> list[Code]:
     """The expression for the record of each form."""
-    path = data_folder() / "schema" / "chains.json"
-    return [_form(each) for each in json.loads(path.read_text(encoding="utf-8"))["forms"]]
+    return [_form(each) for each in read_data("chains.json")["forms"]]
 
 
 def _form(raw: Mapping[str, Any]) -> Code:

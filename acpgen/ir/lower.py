@@ -50,8 +50,8 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
         methods=methods,
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),
-        negotiation=composed.negotiation,
-        sessions=composed.sessions,
+        negotiation=composed.facts.negotiation,
+        sessions=composed.facts.sessions,
     )
     check_model(model, report)
     check_vendor_methods(methods, composed, report)

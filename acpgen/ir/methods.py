@@ -166,7 +166,7 @@ def _method(
         handlers=HANDLERS[side],
         params=ir.Ref(context.class_name(definition)),
         result=_result(context, group) if kind is ir.MethodKind.REQUEST else None,
-        gate=composed.gates.get(group.wire),
+        gate=composed.facts.gates.get(group.wire),
         doc=docs.get(definition) or str(node.get("description", "")),
         pointer=pointer,
         origin=context.origin(pointer),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,21 +9,14 @@ from functools import partial
 from itertools import pairwise
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from acpgen.diff.compare import compare
 from acpgen.emit.signatures import Signatures
 from acpgen.emit.versions import folder
-from acpgen.output.manifest import HTML_MARKER
 from acpgen.pipeline import Compiled
 from acpgen.reference.anchors import method_anchor, type_anchor
-from acpgen.reference.markup import code, link, prose, visible
-from acpgen.schema.data import data_folder
+from acpgen.reference.html import render_html
+from acpgen.reference.markup import code, link, prose
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
-
-_POLICY = ("default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'")
-"""The page loads nothing, and runs nothing but its own script (Content Security Policy Level 3)."""
 
 
 class ProtocolView:
@@ -77,34 +68,11 @@ class ProtocolView:
 def render_page(compiled: Sequence[Compiled]) -> str:
     """The text of the page for protocols in ascending order. The same input gives the same text."""
     views = [ProtocolView(each, is_single=len(compiled) == 1) for each in compiled]
-    home = data_folder() / "templates" / "reference"
-    environment = Environment(
-        loader=FileSystemLoader(home),
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
     as_json = partial(json.dumps, indent=2, ensure_ascii=False)
-    environment.filters.update(code=code, prose=prose, link=link, quote=quote, json=as_json)
-    style, script = ((home / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return environment.get_template("page.html.jinja").render(
-        marker=Markup(HTML_MARKER),  # noqa: S704 - our own, as the next two
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        policy=policy(style, script),
-        views=views,
-        changes=[(old, new, compare(old.model, new.model).findings) for old, new in pairwise(views)],
+    changes = [(old, new, compare(old.model, new.model).findings) for old, new in pairwise(views)]
+    return render_html(
+        "reference",
+        scripts=["script.js"],
+        filters={"code": code, "prose": prose, "link": link, "quote": quote, "json": as_json},
+        values={"views": views, "changes": changes},
     )
-
-
-def policy(style: str, script: str) -> str:
-    """The Content Security Policy of a page with these two elements."""
-    return "; ".join([*_POLICY, f"style-src {_source(style)}", f"script-src {_source(script)}"])
-
-
-def _source(text: str) -> str:
-    """The expression of a policy that allows an inline element with this text."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, Location, Report, Severity
 from acpgen.schema import bundled
 from acpgen.schema.document import Document, join
-from acpgen.schema.facts import NO_FACTS, Facts, Negotiation
+from acpgen.schema.facts import NO_FACTS, Facts
 from acpgen.schema.fragment import Fragment
-from acpgen.schema.gates import Gate
 from acpgen.schema.merge import Merged, Merger
 from acpgen.schema.origins import Origins
-from acpgen.schema.sessions import Sessions
 from acpgen.schema.walk import definition_pointer
 
 
@@ -22,15 +20,12 @@ from acpgen.schema.walk import definition_pointer
 class Composed:
     """A schema with its extensions. If `diagnostics` has an error, `root` must not be compiled.
 
-    `gates` has the gate of each method, from the base or a fragment. `negotiation` and `sessions` are from the
-    base. `fragments` are sorted and contain only those that were composed; `merged` has all that were given, by their
-    specs.
+    `facts` are those about the base, with the gates that fragments add. `fragments` are sorted and contain only those
+    that were composed; `merged` has all that were given, by their specs.
     """
 
     root: dict[str, Any]
-    gates: Mapping[str, Gate]
-    negotiation: Negotiation | None
-    sessions: Sessions | None
+    facts: Facts
     base: Document
     fragments: tuple[Fragment, ...]
     merged: Mapping[str, Merged]
@@ -85,9 +80,7 @@ def compose(
         report.add(*merged.report.found)
     return Composed(
         root=merger.root,
-        gates=merger.gates,
-        negotiation=facts.negotiation,
-        sessions=facts.sessions,
+        facts=replace(facts, gates=merger.gates),
         base=base,
         fragments=tuple(merged.fragment for merged in merger.admitted),
         merged=merger.merged,

@@ -1,9 +1,13 @@
-"""The folder of the bundled data files: in an installed package or in a checkout."""
+"""The bundled data files: their folder, in an installed package or in a checkout, and those for all protocols."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import acpgen
 from acpgen.diagnostics import internal_error
@@ -17,3 +21,25 @@ def data_folder() -> Path:
         if (folder / "schema").is_dir():
             return folder
     raise internal_error("acpgen was installed without its schemas")
+
+
+def read_data(name: str) -> Any:
+    """The JSON value in the file `schema/NAME`."""
+    return json.loads((data_folder() / "schema" / name).read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """The places of secrets in messages: the values below `properties`, and the `params` of these methods.
+
+    Each has the names of members below it that are no secret.
+    """
+
+    properties: Mapping[str, frozenset[str]]
+    params: Mapping[str, frozenset[str]]
+
+
+def read_secrets() -> Secrets:
+    """The places of secrets in `schema/secrets.json`."""
+    raw = read_data("secrets.json")
+    return Secrets(**{part: {name: frozenset(shown) for name, shown in raw[part].items()} for part in raw})

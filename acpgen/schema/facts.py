@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from acpgen.diagnostics import Report
-from acpgen.schema.gates import Gate, check_gates, read_gates
-from acpgen.schema.sessions import Sessions, fitting_sessions, read_sessions
-from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
+from acpgen.diagnostics import Report, passes
+from acpgen.schema.gates import Gate, check_gates, fitting_gates, read_gates
+from acpgen.schema.session_facts import Sessions, check_sessions, fitting_sessions, read_sessions
+from acpgen.schema.walk import definition_pointer, has_property, methods_of, schema_map
 from acpgen.text import did_you_mean
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,23 +92,54 @@ def check_unsupported(root: dict[str, Any], unsupported: Unsupported, report: Re
 
 
 def _check_property(owner: str, wire: str, kind: str, *, definitions: Mapping[str, Any], report: Report) -> None:
-    pointer = definition_pointer(owner)
-    found = find_property(definitions[owner], pointer, wire, definitions)
-    if found is None or not any(layer.get("type") == kind for _, layer in layers(found[1], found[0], definitions)):
+    if not has_property(owner, wire, kind, definitions):
         report.error(
             "negotiation-property",
             f"the negotiation of the version needs the property {wire!r} of {owner}, of the type {kind}",
-            at=pointer,
+            at=definition_pointer(owner),
         )
+
+
+def fitting_negotiation(root: dict[str, Any], negotiation: Negotiation) -> Negotiation | None:
+    """The part of `negotiation` that also holds in the schema `root`; None if it does not."""
+    if negotiation.unsupported is not None and not passes(check_unsupported, root, negotiation.unsupported):
+        negotiation = replace(negotiation, unsupported=None)
+    return negotiation if passes(check_negotiation, root, negotiation) else None
+
+
+# --- All facts ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the facts: its reader, its check against a schema, and the choice of what holds in another schema."""
+
+    read: Callable[[Any], Any]
+    check: Callable[[dict[str, Any], Any, Report], None]
+    fitting: Callable[[dict[str, Any], Any], Any]
+
+
+_GATES = {"part": _Part(read_gates, check_gates, fitting_gates)}
+_NEGOTIATION = {"part": _Part(read_negotiation, check_negotiation, fitting_negotiation)}
+_SESSIONS = {"part": _Part(read_sessions, check_sessions, fitting_sessions)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method; the negotiation of the version and the methods of sessions, if they are known."""
+    """The gates by method; the negotiation of the version and the methods of sessions, if they are known.
 
-    gates: Mapping[str, Gate] = field(default_factory=dict)
-    negotiation: Negotiation | None = None
-    sessions: Sessions | None = None
+    Each field is a part of `facts.json`, and says how it is read and checked.
+    """
+
+    gates: Mapping[str, Gate] = field(default_factory=dict, metadata=_GATES)
+    negotiation: Negotiation | None = field(default=None, metadata=_NEGOTIATION)
+    sessions: Sessions | None = field(default=None, metadata=_SESSIONS)
+
+    def parts(self) -> Iterator[tuple[str, _Part, Any]]:
+        """The name, the record and the value of each part that is there."""
+        for each in fields(self):
+            if value := getattr(self, each.name):
+                yield each.name, each.metadata["part"], value
 
 
 NO_FACTS = Facts()
@@ -118,39 +147,20 @@ NO_FACTS = Facts()
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:
     """The facts from their notation in JSON."""
-    negotiation, sessions = raw.get("negotiation"), raw.get("sessions")
     return Facts(
-        gates=read_gates(raw.get("gates", {})),
-        negotiation=negotiation and read_negotiation(negotiation),
-        sessions=sessions and read_sessions(sessions),
+        **{each.name: each.metadata["part"].read(raw[each.name]) for each in fields(Facts) if each.name in raw}
     )
+
+
+def check_facts(root: dict[str, Any], facts: Facts, report: Report) -> None:
+    """Report names in the facts that the composed schema `root` does not define."""
+    for _, part, value in facts.parts():
+        part.check(root, value, report)
 
 
 def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
     """The facts of another release that also hold in the schema `root`."""
-    gates = {}
-    for method, gate in facts.gates.items():
-        single = [replace(gate, paths=(path,)) for path in gate.paths]
-        paths = tuple(each.paths[0] for each in single if _holds(check_gates, root, {method: each}))
-        if paths:
-            gates[method] = replace(gate, paths=paths)
-    sessions = facts.sessions and fitting_sessions(root, facts.sessions)
-    return Facts(gates=gates, negotiation=_fitting_negotiation(root, facts.negotiation), sessions=sessions)
-
-
-def _holds(check: Callable[[dict[str, Any], T, Report], None], root: dict[str, Any], facts: T) -> bool:
-    """True if `check` reports no error for these facts."""
-    report = Report()
-    check(root, facts, report)
-    return not report.errors
-
-
-def _fitting_negotiation(root: dict[str, Any], negotiation: Negotiation | None) -> Negotiation | None:
-    if negotiation is None:
-        return None
-    if negotiation.unsupported is not None and not _holds(check_unsupported, root, negotiation.unsupported):
-        negotiation = replace(negotiation, unsupported=None)
-    return negotiation if _holds(check_negotiation, root, negotiation) else None
+    return Facts(**{name: part.fitting(root, value) for name, part, value in facts.parts()})
 
 
 def ungated(root: dict[str, Any], known: Facts, kept: Facts) -> list[str]:

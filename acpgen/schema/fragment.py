@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.data import data_folder
+from acpgen.schema.data import read_data
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
@@ -165,7 +165,7 @@ def _check_marks(root: dict[str, Any], report: Report) -> None:
 @cache
 def fragment_schema() -> Any:
     """The JSON Schema of the fragment format."""
-    return json.loads((data_folder() / "schema" / "fragment.schema.json").read_text(encoding="utf-8"))
+    return read_data("fragment.schema.json")
 
 
 def _check_format(root: dict[str, Any], report: Report) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acpgen.diagnostics import Report
+from acpgen.diagnostics import Report, passes
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
@@ -84,6 +84,16 @@ def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report)
         else:
             for path in gate.paths:
                 _check_path(method, gate, path, definitions=definitions, report=report)
+
+
+def fitting_gates(root: dict[str, Any], gates: Mapping[str, Gate]) -> Mapping[str, Gate]:
+    """The gates and paths of another release that also hold in the schema `root`."""
+    fitting = {}
+    for method, gate in gates.items():
+        single = (replace(gate, paths=(path,)) for path in gate.paths)
+        if paths := tuple(each.paths[0] for each in single if passes(check_gates, root, {method: each})):
+            fitting[method] = replace(gate, paths=paths)
+    return fitting
 
 
 def _check_path(

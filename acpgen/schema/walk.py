@@ -136,3 +136,9 @@ def find_property(node: Any, pointer: str, wire: str, definitions: Mapping[str, 
         if wire in properties:
             return join(layer_pointer, "properties", wire), properties[wire]
     return None
+
+
+def has_property(owner: str, wire: str, kind: str, definitions: Mapping[str, Any]) -> bool:
+    """Whether the definition `owner` has the property `wire`, of the JSON type `kind`."""
+    found = find_property(definitions[owner], definition_pointer(owner), wire, definitions)
+    return found is not None and any(layer.get("type") == kind for _, layer in layers(found[1], found[0], definitions))

@@ -15,17 +15,13 @@ from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEnt
 from acpgen.show.values import Occurrence, ValueEntry
 from acpgen.text import WIDTH, fit, printable
 
-LINES = 1000
-"""The most lines of a section; published schemas have up to half as many."""
-COLUMNS = 4000
-"""The most characters of a line; a description may be one long line."""
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """The keywords of JSON Schema whose values are data."""
 
 
 def render_text(entries: Sequence[Description]) -> str:
     """The entries, one after the other."""
-    return "\n\n\n".join("\n".join(_safe(_lines(each))) for each in entries)
+    return "\n\n\n".join("\n".join(map(printable, _lines(each))) for each in entries)
 
 
 def _lines(entry: Description) -> Iterator[str]:
@@ -38,16 +34,11 @@ def _lines(entry: Description) -> Iterator[str]:
             return _value_of(entry)
 
 
-def _safe(lines: Iterable[str]) -> Iterator[str]:
-    for line in map(printable, lines):
-        yield line if len(line) <= COLUMNS else line[: COLUMNS - 1] + "…"
-
-
 def _type(entry: TypeEntry) -> Iterator[str]:
     tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
     yield f"{entry.name}: {entry.kind}{tagged}"
     yield from fit(f"  from: {_source(entry.origin)}")
-    yield from _bounded(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
+    yield from _fitted(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
     if entry.gates:
         yield from fit(f"  needs: {'; '.join(entry.gates)}")
     if entry.note is not None:
@@ -109,21 +100,18 @@ def _source(origin: Origin) -> str:
 def _prose(doc: str) -> Iterator[str]:
     if lines := wrapped(doc, WIDTH - 2):
         yield ""
-        yield from _bounded(f"  {line}" for line in lines)
+        yield from _fitted(f"  {line}" for line in lines)
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     """The lines under their title; nothing if there are none."""
-    shown = list(_bounded(f"  {line}" for line in lines))
+    shown = list(_fitted(f"  {line}" for line in lines))
     if shown:
         yield from ("", title, *shown)
 
 
-def _bounded(lines: Iterable[str]) -> Iterator[str]:
-    every = [part for line in lines for part in fit(line)]
-    yield from every[:LINES]
-    if len(every) > LINES:
-        yield f"  … and {len(every) - LINES} more lines (--format json has all)"
+def _fitted(lines: Iterable[str]) -> Iterator[str]:
+    return (part for line in lines for part in fit(line))
 
 
 def _field(field: FieldEntry, entry: TypeEntry) -> Iterator[str]:

@@ -13,18 +13,12 @@ from itertools import islice
 from statistics import median
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from acpgen.diagnostics import Severity
 from acpgen.emit.versions import folder
 from acpgen.ir import model as ir
-from acpgen.output.manifest import HTML_MARKER
 from acpgen.reference.anchors import method_anchor, type_anchor
-from acpgen.reference.markup import visible
-from acpgen.reference.page import policy
+from acpgen.reference.html import render_html
 from acpgen.roles import Side
-from acpgen.schema.data import data_folder
 from acpgen.trace.conversation import Kind, Seen
 from acpgen.trace.lines import Event
 from acpgen.trace.reading import Finding, Trace
@@ -55,31 +49,19 @@ def render_page(trace: Trace, *, reference: str | None) -> Iterator[str]:
 
 def _frame(trace: Trace, shown: int) -> str:
     """The page without its data."""
-    home = data_folder() / "templates" / "trace"
-    environment = Environment(
-        loader=FileSystemLoader(home),
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
-    style = (home / "style.css").read_text(encoding="utf-8")
-    parts = [(home / name).read_text(encoding="utf-8") for name in _SCRIPTS]
-    script = '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
-    return environment.get_template("page.html.jinja").render(
-        marker=Markup(HTML_MARKER),  # noqa: S704 - our own, as the next two
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        policy=policy(style, script),
-        file=trace.file.name,
-        shown=shown,
-        left_out=len(trace.messages) - shown,
-        counts=[(each, trace.counts[each]) for each in Severity],
-        totals=[_total(method, each.count, each.seconds) for method, each in sorted(trace.totals.items())],
-        starts=[each.entry.message for each in trace.messages if each.entry.event is Event.START][:20],
-        origins=[trace.models[each].origin for each in sorted({each.protocol for each in trace.messages})],
+    return render_html(
+        "trace",
+        scripts=_SCRIPTS,
+        filters={},
+        values={
+            "file": trace.file.name,
+            "shown": shown,
+            "left_out": len(trace.messages) - shown,
+            "counts": [(each, trace.counts[each]) for each in Severity],
+            "totals": [_total(method, each.count, each.seconds) for method, each in sorted(trace.totals.items())],
+            "starts": [each.entry.message for each in trace.messages if each.entry.event is Event.START][:20],
+            "origins": [trace.models[each].origin for each in sorted({each.protocol for each in trace.messages})],
+        },
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.schema.updates import Tasks, Turn, Updates
+from acpgen.schema.session_facts import Tasks, Turn, Updates
 from acpgen.trace.lines import Place
 from acpgen.trace.values import Misfit
 

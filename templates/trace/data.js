@@ -1,5 +1,4 @@
 // The messages: columns of numbers, and texts that are parsed when they are shown.
-const find = (id) => document.getElementById(id);
 const head = JSON.parse(find("index").textContent);
 const rows = head.rows;
 const total = rows.line.length;

@@ -1,24 +1,10 @@
 // The page: filters, keys, colours, and paper.
-const root = document.documentElement;
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const stored = (change) => {
-  try {
-    return change(localStorage);
-  } catch {
-    return null; // a page that is opened as a file may have no storage
-  }
-};
-const setTheme = (name) => {
-  if (name === "light" || name === "dark") root.dataset.theme = name;
+const repaint = () => {
   readColours();
   drawSoon();
 };
-find("theme").addEventListener("click", () => {
-  const now = root.dataset.theme || (dark.matches ? "dark" : "light");
-  setTheme(now === "dark" ? "light" : "dark");
-  stored((storage) => storage.setItem("theme", root.dataset.theme));
-});
-dark.addEventListener("change", () => setTheme(root.dataset.theme));
+addEventListener("theme", repaint);
+dark.addEventListener("change", repaint);
 
 // --- Filters
 
@@ -216,7 +202,7 @@ const openFromAddress = () => {
   if (Number.isInteger(at) && at >= 0 && at < total && at !== selected) open(at);
 };
 addEventListener("hashchange", openFromAddress);
-setTheme(stored((storage) => storage.getItem("theme")));
+repaint();
 if (timed && total) {
   find("length").textContent = span(times[total - 1] - times[0]);
   find("length").hidden = false;
