@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -65,13 +64,13 @@ def outputs(ctx: typer.Context) -> Iterable[str]:
 def names(ctx: typer.Context) -> Iterable[str]:
     """The definitions and methods of the selected schema and its extensions."""
     from acpgen.cli.parameters import given_sources
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.sources.inputs import load_all
 
     given = ctx.params
     protocols = [int(each) for each in given.get("protocol") or ()]
     choice = given_sources(protocols, given.get("release"), given.get("schema"), given.get("extension"))
-    inputs, _ = find_all_inputs(sources_in_effect(_config(ctx), choice, given.get("output")))
-    for file in (file for each in inputs for file in (each.schema, *each.extensions)):
-        definitions = json.loads(file.path.read_bytes())["$defs"]
+    inputs, _ = load_all(sources_in_effect(_config(ctx), choice, given.get("output")))
+    for document in (file for each in inputs for file in (each.base, *(known.document for known in each.fragments))):
+        definitions = document.root.get("$defs", {})
         yield from definitions
         yield from (node["x-method"] for node in definitions.values() if "x-method" in node)

@@ -170,7 +170,7 @@ def _compared_models(pair: tuple[Subject, Subject]) -> Comparison:
     # a package keeps its options
     print_diagnostics([*pair[0].notes, *pair[1].notes])
     fallback = next((each.options for each in pair if each.options is not None), Options())
-    old, new = (compile_protocol(each.loaded, each.options or fallback) for each in pair)
+    old, new = (compile_protocol(each.inputs, each.options or fallback) for each in pair)
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
     found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
     if any(each.options is None for each in pair):

@@ -39,11 +39,11 @@ def methods_command(
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
     from acpgen.ir.options import Options
-    from acpgen.pipeline import compile_protocol, load
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.pipeline import compile_protocol
+    from acpgen.sources.inputs import load_all
 
-    inputs, _ = find_all_inputs(given.sources())
-    compiled = [compile_protocol(load(each), Options()) for each in inputs]
+    inputs, _ = load_all(given.sources())
+    compiled = [compile_protocol(each, Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
     shown = [(each.model, listed) for each in compiled for listed in _listed(each.model, role)]
     if form is DataFormat.JSON:
@@ -143,16 +143,16 @@ def extensions_command(
 
 
 def _fits(sources: SchemaChoice) -> list[Fit]:
-    from acpgen.pipeline import load
-    from acpgen.schema.bundled import bundled_fragments, known_facts
+    from acpgen.schema.bundled import bundled_fragments
     from acpgen.schema.fitting import fit
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import load
 
-    loaded = load(find_inputs(replace(sources, extensions=())))
-    base, protocol = loaded.base, loaded.protocol
-    facts, _ = known_facts(base, protocol, loaded.release)
-    fragments = bundled_fragments(protocol)
-    return [fit(base, fragment, protocol=protocol, facts=facts, others=fragments) for fragment in fragments]
+    schema = load(replace(sources, extensions=())).schema
+    fragments = bundled_fragments(schema.protocol)
+    return [
+        fit(schema.document, fragment, protocol=schema.protocol, facts=schema.facts, others=fragments)
+        for fragment in fragments
+    ]
 
 
 def _extension_row(found: Fit, protocol: int | None) -> list[str]:

@@ -75,21 +75,19 @@ def extract_command(
 
 def _extracted(given: parameters.Given, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
     """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
-    from acpgen.pipeline import load
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
-    from acpgen.schema.bundled import known_facts
     from acpgen.schema.fragment import find_marks
     from acpgen.schema.walk import schema_map
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import load
 
     require_parsers()
-    loaded = load(find_inputs(replace(given.one_protocol(), extensions=())))
-    document = loaded.base
+    schema = load(replace(given.one_protocol(), extensions=())).schema
+    document = schema.document
     base = Base(
         origin=document.origin,
-        protocol=loaded.protocol,
+        protocol=schema.protocol,
         definitions=schema_map(document.root, "$defs"),
-        gates=known_facts(document, loaded.protocol, loaded.release)[0].gates,
+        gates=schema.facts.gates,
     )
     found = extract(read_source(file), base, rfd=rfd)
     text = _draft_text(found.draft)

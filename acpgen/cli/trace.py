@@ -107,17 +107,17 @@ def _check(
 
 def _models(given: parameters.Given) -> dict[int, ir.Model]:
     """The models of the selected protocols. Without a selection of protocols, all that are bundled."""
-    from acpgen.pipeline import compile_protocol, load
+    from acpgen.pipeline import compile_protocol
     from acpgen.schema.bundled import list_releases
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.sources.inputs import load_all
 
     choices = list(given.sources())
     if given.config() is None and all(given.values[key] is None for key in ("protocol", "schema", "release")):
         known = {each.protocol for each in choices}
         others = sorted({each.protocol for each in list_releases()} - known)
         choices += [SchemaChoice(protocol=each, extensions=choices[0].extensions) for each in others]
-    inputs, _ = find_all_inputs(choices)
-    return {each.protocol: compile_protocol(load(each), given.types()).model for each in inputs}
+    inputs, _ = load_all(choices)
+    return {each.protocol: compile_protocol(each, given.types()).model for each in inputs}
 
 
 def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
