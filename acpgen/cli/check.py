@@ -17,6 +17,7 @@ from acpgen.cli.console import (
     print_diagnostics,
     print_json,
 )
+from acpgen.cli.given import Given
 from acpgen.text import printable
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ FINDINGS = 1
 
 @parameters.takes_outputs
 def check_command(
-    given: parameters.Given,
+    given: Given,
     names: Annotated[list[str] | None, parameters.outputs_argument("check")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show the changes of a build, line by line.")] = False,
     form: Annotated[DiagnosticFormat, typer.Option("--format", help="The format of findings.")] = DiagnosticFormat.TEXT,

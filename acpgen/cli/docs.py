@@ -10,6 +10,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.diagnostics import input_error
 from acpgen.text import printable
 
@@ -18,7 +19,7 @@ PAGE = "index.html"
 
 @parameters.takes_sources
 def docs_command(
-    given: parameters.Given,
+    given: Given,
     out: Annotated[Path, typer.Option("--out", help="The folder of the page.", metavar="DIR", show_default=False)],
 ) -> None:
     """Write a static page about the methods and types of a schema with its extensions: `index.html` in a folder.

@@ -11,6 +11,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
+from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
 from acpgen.roles import RoleChoice, Side
@@ -24,7 +25,7 @@ EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 
 @parameters.takes_sources
 def methods_command(
-    given: parameters.Given,
+    given: Given,
     role: Annotated[RoleChoice, typer.Option("--role", help="The role whose handlers to list.")] = RoleChoice.BOTH,
     form: parameters.Form = DataFormat.TEXT,
 ) -> None:
@@ -113,7 +114,7 @@ def _type_name(expression: ir.TypeExpr) -> str:
 
 @parameters.takes_schema
 def extensions_command(
-    given: parameters.Given,
+    given: Given,
     form: parameters.Form = DataFormat.TEXT,
     file_schema: Annotated[
         bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and exit.")

@@ -11,6 +11,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import input_error
 from acpgen.flavours import Flavour
@@ -20,7 +21,7 @@ from acpgen.text import printable
 
 @parameters.takes_sources
 def models_command(
-    given: parameters.Given,
+    given: Given,
     flavour: Annotated[
         Flavour, typer.Option("--flavour", help="The library for which the types are.", show_default=False)
     ],

@@ -9,6 +9,7 @@ import typer
 
 from acpgen.cli import completion, parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics
+from acpgen.cli.given import Given
 
 if TYPE_CHECKING:
     from acpgen.show.describe import Describer, Description
@@ -26,7 +27,7 @@ def show_command(
             autocompletion=completion.names,
         ),
     ],
-    given: parameters.Given,
+    given: Given,
     form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import acpgen
 from acpgen.config import BuildOptions
+from acpgen.config.keys import KEYS, ValueKind
 from acpgen.schema.bundled import facts_document, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import Inputs
@@ -21,10 +22,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
 
     For several protocols, it has an array with the inputs of each.
     """
-    renames = {"renames": dict(options.renames)} if options.renames else {}
     heads = [protocol_head(each, remote=options.remote) for each in inputs]
-    remote = {"remote": True} if options.remote else {}  # absent, as in the manifests of older versions
-    flavour = {"flavour": options.flavour.value} if options.flavour else {}
     return {
         "acpgen": acpgen.__version__,
         "acpgen_sha256": _own_digest(),
@@ -33,12 +31,18 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
             "roles": [role.value for role in options.roles],
             "open": options.types.open,
             "keep_unknown": options.types.keep_unknown,
-            "runtime": options.runtime,
-            **remote,
-            **renames,
-            **flavour,
+            **_flags(options),
+            **({"renames": dict(options.renames)} if options.renames else {}),
+            **({"flavour": options.flavour.value} if options.flavour else {}),
         },
     }
+
+
+def _flags(options: BuildOptions) -> dict[str, bool]:
+    """The flags that decide the output. One that is off by default is absent, as in the manifests of older versions."""
+    recorded = [key for key in KEYS.values() if key.kind is ValueKind.FLAG and key.is_recorded]
+    values = ((key, getattr(options, key.parameter, None)) for key in recorded)
+    return {key.parameter: value for key, value in values if value or (value is not None and key.default)}
 
 
 @cache
