@@ -79,7 +79,7 @@ def test_each_key_is_an_option_of_a_build(key: Key) -> None:
 
 
 def test_each_option_of_a_build_is_a_key() -> None:
-    """Options that `build` and `check` have in common are keys, but for those about the configuration and the format."""
+    """Options that `build` and `check` have in common are keys, but for those about configuration and format."""
     group: Any = typer.main.get_command(make_app())
     build, check = ({opt for each in group.commands[name].params for opt in each.opts} for name in ("build", "check"))
     keys = {key.option.split("/")[0] for key in KEYS.values() if key.option}
