@@ -76,7 +76,7 @@ def check_composed(composed: Composed) -> Report:
     from acpgen.schema.dialect import check_dialect
     from acpgen.schema.facts import check_negotiation
     from acpgen.schema.gates import check_gates
-    from acpgen.schema.sessions import check_sessions
+    from acpgen.schema.session_facts import check_sessions
 
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()

@@ -17,7 +17,7 @@ from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
-from acpgen.schema.sessions import Sessions, check_sessions
+from acpgen.schema.session_facts import Sessions, check_sessions
 from acpgen.schema.updates import Tasks, Turn, Updates, check_updates
 from tests.command_line import build_package, run_acpgen
 from tests.published import published

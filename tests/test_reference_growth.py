@@ -12,7 +12,7 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol
 from acpgen.reference import markup
-from acpgen.reference.page import render_page
+from acpgen.reference.chapters import render_page
 from acpgen.sources.inputs import load
 from tests.diff_schemas import TEXT, message, thing
 from tests.support import Packages, schema_of

@@ -21,7 +21,7 @@ from acpgen.cli.given import Given
 from acpgen.text import printable
 
 if TYPE_CHECKING:
-    from acpgen.check import Checked
+    from acpgen.drift import Checked
 
 FINDINGS = 1
 """The exit code for findings."""
@@ -45,7 +45,7 @@ def check_command(
     - `acpgen check --diff`
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
-    from acpgen.check import check
+    from acpgen.drift import check
     from acpgen.emit.aliases import check_new_names
 
     with exit_on_errors(form):

@@ -37,7 +37,7 @@ def docs_command(
     from acpgen.output import LOCK_NAME, apply, read_manifest
     from acpgen.output.plan import compare
     from acpgen.pipeline import compile_protocol
-    from acpgen.reference.page import render_page
+    from acpgen.reference.chapters import render_page
     from acpgen.sources.inputs import load_all
 
     if read_manifest(out) is not None:  # its files would count as those of the page, and be deleted

@@ -15,7 +15,7 @@ from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
 from acpgen.roles import RoleChoice, Side
-from acpgen.text import fit, printable
+from acpgen.text import folded, printable
 
 if TYPE_CHECKING:
     from acpgen.schema.fitting import Fit
@@ -89,7 +89,7 @@ def _group(origin: str, methods: Sequence[_Listed]) -> Iterator[str]:
         source = [f"from {method.origin}"] if method.origin != origin else []
         name = f"{listed.handler}: " if listed.handler else ""
         for line in (name + _type_name(method.params) + result, *needs, *source):
-            yield from fit(printable(f"      {line}"))
+            yield from folded(printable(f"      {line}"))
 
 
 def _method_as_json(listed: _Listed) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from acpgen.emit.source import Code, literal
-from acpgen.schema.secrets import read_secrets
+from acpgen.schema.data import read_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

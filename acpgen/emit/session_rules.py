@@ -9,7 +9,7 @@ from acpgen.diagnostics import InputError, input_error
 from acpgen.emit.source import Code, listed, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.schema.facts import Negotiation
-from acpgen.schema.sessions import PARTS, Sessions
+from acpgen.schema.session_facts import PARTS, Sessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from acpgen.roles import Role as Role  # noqa: PLC0414
 from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
-from acpgen.schema.sessions import Sessions
+from acpgen.schema.session_facts import Sessions
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 

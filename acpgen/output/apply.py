@@ -18,9 +18,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.output.checks import check_folders_writable
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
 from acpgen.output.plan import Change, Kind, Plan, compare, has_marker
+from acpgen.output.preconditions import check_folders_writable
 from acpgen.text import with_plain_ends
 
 _LEFTOVER_SECONDS = 3600.0

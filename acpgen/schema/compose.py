@@ -14,7 +14,7 @@ from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
 from acpgen.schema.merge import Merged, Merger
 from acpgen.schema.origins import Origins
-from acpgen.schema.sessions import Sessions
+from acpgen.schema.session_facts import Sessions
 from acpgen.schema.walk import definition_pointer
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gate, check_gates, read_gates
-from acpgen.schema.sessions import Sessions, fitting_sessions, read_sessions
+from acpgen.schema.session_facts import Sessions, fitting_sessions, read_sessions
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 

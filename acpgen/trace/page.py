@@ -21,8 +21,8 @@ from acpgen.emit.versions import folder
 from acpgen.ir import model as ir
 from acpgen.output.manifest import HTML_MARKER
 from acpgen.reference.anchors import method_anchor, type_anchor
+from acpgen.reference.chapters import policy
 from acpgen.reference.markup import visible
-from acpgen.reference.page import policy
 from acpgen.roles import Side
 from acpgen.schema.data import data_folder
 from acpgen.trace.conversation import Kind, Seen

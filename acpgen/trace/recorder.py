@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from acpgen.roles import Side
-from acpgen.schema.data import data_folder
-from acpgen.schema.secrets import read_secrets
+from acpgen.schema.data import data_folder, read_secrets
 
 HEADER = struct.Struct("!BdI")
 """Of a frame: its kind, the seconds since the start, and the bytes that follow."""

@@ -1,4 +1,4 @@
-"""The page: one or several protocols, rendered by the templates of `templates/reference/`."""
+"""The reference page: a chapter for each protocol, rendered by the templates of `templates/reference/`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLICY = ("default-src 'none'", "img-src data:", "base-uri 'none'", "form-actio
 """The page loads nothing, and runs nothing but its own script (Content Security Policy Level 3)."""
 
 
-class ProtocolView:
+class Chapter:
     """The methods and types of a protocol, and their anchors, which are permanent.
 
     Anchors are `vN/methods/WIRE`, `vN/types/NAME`, `vN/types/NAME.PROPERTY`, `vN/types/NAME.VALUE` for a tag of a union
@@ -76,7 +76,7 @@ class ProtocolView:
 
 def render_page(compiled: Sequence[Compiled]) -> str:
     """The text of the page for protocols in ascending order. The same input gives the same text."""
-    views = [ProtocolView(each, is_single=len(compiled) == 1) for each in compiled]
+    views = [Chapter(each, is_single=len(compiled) == 1) for each in compiled]
     home = data_folder() / "templates" / "reference"
     environment = Environment(
         loader=FileSystemLoader(home),
