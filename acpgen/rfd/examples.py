@@ -12,7 +12,7 @@ from acpgen.ir.names import pascal
 from acpgen.rfd.base import Base, nullable, reference, styled, without_prose
 from acpgen.rfd.blocks import Source
 from acpgen.rfd.entries import Entry
-from acpgen.rfd.values import Piece
+from acpgen.rfd.pieces import Piece
 from acpgen.schema.alternatives import find_union
 from acpgen.schema.document import join
 from acpgen.schema.fragment import mark
