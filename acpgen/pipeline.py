@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.manifest import Manifest, unchanged, usable_manifest
-from acpgen.sources.inputs import Inputs, find_all_inputs, manifest_head
+from acpgen.sources.head import manifest_head
+from acpgen.sources.inputs import Inputs, load_all
 
 if TYPE_CHECKING:
     from acpgen.emit.package import Package
     from acpgen.ir import model as ir
     from acpgen.ir.options import Options
     from acpgen.output import Plan
-    from acpgen.schema.bundled import Release
     from acpgen.schema.compose import Composed
-    from acpgen.schema.document import Document
-    from acpgen.schema.fragment import Fragment
 
 
 @dataclass(slots=True)
@@ -45,29 +43,6 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """The parsed inputs of one protocol, from files or from git. `release` is None for a schema that is not bundled."""
-
-    base: Document
-    fragments: tuple[Fragment, ...]
-    protocol: int
-    release: Release | None
-
-
-def load(inputs: Inputs) -> Loaded:
-    """Read and parse the schema and the extensions. Raises `InputError` for errors in them."""
-    from acpgen.schema.document import read_document
-    from acpgen.schema.fragment import load_fragments
-
-    return Loaded(
-        base=read_document(inputs.schema.path, label=inputs.schema.label, origin=inputs.origin),
-        fragments=load_fragments([(each.path, each.label) for each in inputs.extensions]),
-        protocol=inputs.protocol,
-        release=inputs.release,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
     """One protocol: the composed schema, its model, and the diagnostics about both by place."""
 
@@ -76,23 +51,18 @@ class Compiled:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_protocol(loaded: Loaded, options: Options, timings: Timings | None = None) -> Compiled:
+def compile_protocol(inputs: Inputs, options: Options, timings: Timings | None = None) -> Compiled:
     """Compose the inputs of one protocol, and lower the result. Raises `InputError` for errors in them."""
     from acpgen.ir.lower import lower
-    from acpgen.schema.bundled import known_facts
     from acpgen.schema.compose import compose
 
     timings = timings or Timings()
     with timings.stage("load"):
-        facts, without_gate = known_facts(loaded.base, loaded.protocol, loaded.release)
+        base, fragments, schema = inputs.base, inputs.fragments, inputs.schema
+        release = schema.release.name if schema.release else None
+        facts, without_gate = schema.facts, schema.without_gate
     with timings.stage("compose"):
-        composed = compose(
-            loaded.base,
-            loaded.fragments,
-            protocol=loaded.protocol,
-            release=loaded.release.name if loaded.release else None,
-            facts=facts,
-        )
+        composed = compose(base, fragments, protocol=schema.protocol, release=release, facts=facts)
         report = check_composed(composed)
         if without_gate:
             _note_ungated(without_gate, report)
@@ -163,13 +133,13 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     """
     timings = Timings()
     with timings.stage("load"):
-        inputs, notes = find_all_inputs(options.sources)
+        inputs, notes = load_all(options.sources)
         head = manifest_head(inputs, options)
         old = usable_manifest(options.out)
         up_to_date = old if not full and unchanged(options.out, head) else None
     if up_to_date is not None and not options.strict:
         return Built(plan=None, old=up_to_date, head=head, names=up_to_date.names, diagnostics=(), timings=timings)
-    compiled = [_load_and_compile(each, options, timings) for each in inputs]
+    compiled = [compile_protocol(each, options.types, timings) for each in inputs]
     diagnostics = [*notes, *(found for each in compiled for found in each.diagnostics)]
     if options.strict:
         _refuse_warnings(diagnostics)
@@ -180,12 +150,6 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
         plan, dropped_names = _planned(package, options, old=old, head=head)
     found = (*diagnostics, *package.notes, *plan.notes, *dropped_names)
     return Built(plan=plan, old=old, head=head, names=package.names, diagnostics=found, timings=timings)
-
-
-def _load_and_compile(inputs: Inputs, options: BuildOptions, timings: Timings) -> Compiled:
-    with timings.stage("load"):
-        loaded = load(inputs)
-    return compile_protocol(loaded, options.types, timings)
 
 
 def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:

@@ -23,7 +23,7 @@ def cut(text: str, length: int = _CUT) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def fit(line: str, *, indent: int | None = None) -> list[str]:
+def folded(line: str, *, indent: int | None = None) -> list[str]:
     """A line, and if it is too long, further lines that continue it, `indent` columns deep: by default 4 more."""
     if len(line) <= WIDTH:
         return [line.rstrip()]

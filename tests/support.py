@@ -21,13 +21,14 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
 from acpgen.ir.model import Model, Options
-from acpgen.pipeline import compile_protocol, load
+from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
 from acpgen.schema.compose import Composed
 from acpgen.schema.fitting import Verdict, fit
 from acpgen.schema.fragment import Fragment, load_fragment
-from acpgen.sources.inputs import InputFile, Inputs, find_inputs
+from acpgen.sources.head import protocol_head
+from acpgen.sources.inputs import load
 from acpgen.text import digest
 from tests import package_cache
 
@@ -79,7 +80,7 @@ def errors_of(composed: Composed) -> list[Diagnostic]:
 
 def model_of(sources: SchemaChoice, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
     """The model that `sources` compile to, with what was said on the way."""
-    compiled = compile_protocol(load(find_inputs(sources)), options or Options())
+    compiled = compile_protocol(load(sources), options or Options())
     return compiled.model, compiled.diagnostics
 
 
@@ -94,18 +95,14 @@ def package_folder(
     With `remote`, it has the modules for HTTP. The files are those of the templates: unformatted, which means the same
     and takes half as long.
     """
-    inputs = [find_inputs(each) for each in sources]
+    inputs = [load(each) for each in sources]
 
     def build() -> Mapping[str, str]:
-        models = [compile_protocol(load(each), options or Options()).model for each in inputs]
+        models = [compile_protocol(each, options or Options()).model for each in inputs]
         return emit(models, roles, remote=remote).files
 
-    known = [(each.protocol, each.origin, *((file.name, file.digest) for file in _files(each))) for each in inputs]
+    known = [(each.schema.origin, protocol_head(each, remote=True)) for each in inputs]
     return package_cache.folder(repr((known, roles, options, *(["remote"] if remote else []))), build)
-
-
-def _files(inputs: Inputs) -> list[InputFile]:
-    return [each for each in (inputs.schema, inputs.facts, *inputs.extensions) if each]
 
 
 @cache

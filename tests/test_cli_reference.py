@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import Any
 
@@ -14,7 +13,6 @@ import typer
 import typer.main
 from typer.cli import get_docs_for_click
 
-from acpgen.cli import parameters
 from acpgen.cli.app import make_app
 from acpgen.config.keys import KEYS, Key, ValueKind
 from tests.support import REPOSITORY
@@ -81,6 +79,9 @@ def test_each_key_is_an_option_of_a_build(key: Key) -> None:
 
 
 def test_each_option_of_a_build_is_a_key() -> None:
-    shared = inspect.signature(parameters._output_options).parameters
-    given = parameters._output_options(**{name: each.default for name, each in shared.items()})
-    assert given.values.keys() == {key.name for key in KEYS.values() if key.option}
+    """Options that `build` and `check` have in common are keys, but for those about configuration and format."""
+    group: Any = typer.main.get_command(make_app())
+    build, check = ({opt for each in group.commands[name].params for opt in each.opts} for name in ("build", "check"))
+    keys = {key.option.split("/")[0] for key in KEYS.values() if key.option}
+    shorts = {key.short for key in KEYS.values() if key.short}
+    assert build & check == {"names", "--config", "--no-config", "--format", *keys, *shorts}

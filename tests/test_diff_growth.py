@@ -11,8 +11,8 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diff.compare import compare
 from acpgen.ir.model import Model, Options
-from acpgen.pipeline import compile_protocol, load
-from acpgen.sources.inputs import find_inputs
+from acpgen.pipeline import compile_protocol
+from acpgen.sources.inputs import load
 from tests.diff_schemas import TEXT, message, thing
 from tests.support import Packages, schema_of
 
@@ -25,7 +25,7 @@ def _model(packages: Packages, members: dict[str, Any]) -> Model:
         Many=union,
         **members,
     )
-    return compile_protocol(load(find_inputs(SchemaChoice(schema=packages.write(schema)))), Options()).model
+    return compile_protocol(load(SchemaChoice(schema=packages.write(schema))), Options()).model
 
 
 def _letters(number: int) -> str:

@@ -11,13 +11,13 @@ from acpgen.config import SchemaChoice
 from acpgen.config.keys import role_defaults
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Options
-from acpgen.pipeline import compile_protocol, load
+from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import bundled_fragments, list_releases, load_facts, load_release
 from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.walk import methods_of, schema_list
-from acpgen.sources.inputs import find_inputs
+from acpgen.sources.inputs import load
 from tests.command_line import run_acpgen
 from tests.published import FILES
 from tests.runtime_support import acp_log, agent_of, client_of, pair, run, texts
@@ -93,8 +93,8 @@ def test_no_method_that_was_ever_published_is_without_an_extension(protocol: int
 def test_a_bare_name_is_the_newest_form(protocol: int) -> None:
     for release in (each for each in list_releases() if each.protocol == protocol):
         base, facts = load_release(release), load_facts(release)
-        found = [choose_fragment(name, base, protocol=protocol, facts=facts)[0].name for name in IDS]
-        assert found == ["mcp-over-acp@2026-11-02.json", f"nes@{DATE}.json"]
+        found = [choose_fragment(name, base, protocol=protocol, facts=facts).spec for name in IDS]
+        assert found == ["mcp-over-acp@2026-11-02", f"nes@{DATE}"]
 
 
 @EITHER
@@ -111,7 +111,7 @@ def test_they_fit_together_and_beside_the_others(protocol: int) -> None:
 )
 def test_no_build_warns(protocol: int, roles: tuple[Role, ...]) -> None:
     options = Options.for_roles(roles, open=role_defaults(roles)["open"])
-    found = compile_protocol(load(find_inputs(sources(protocol, *IDS))), options).diagnostics
+    found = compile_protocol(load(sources(protocol, *IDS)), options).diagnostics
     assert [each for each in found if each.severity is not Severity.NOTE] == []
 
 

@@ -72,4 +72,4 @@ def test_the_newest_that_applies_is_taken(release: Release) -> None:
             newest[each.id] = each.spec
     assert newest
     for name, spec in newest.items():
-        assert choose_fragment(name, base, protocol=release.protocol, facts=facts)[0].stem == spec
+        assert choose_fragment(name, base, protocol=release.protocol, facts=facts).spec == spec

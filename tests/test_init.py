@@ -257,14 +257,14 @@ def test_nothing_is_left_of_a_project_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool
 ) -> None:
     calls = iter(range(20))
-    real = os.fsync
+    real = os.urandom
 
-    def full_disk(descriptor: int) -> None:
+    def full_disk(length: int) -> bytes:  # each staged file has a random name
         if next(calls, None) is None:
             raise OSError(28, "No space left on device")
-        real(descriptor)
+        return real(length)
 
-    monkeypatch.setattr(os, "fsync", full_disk)
+    monkeypatch.setattr(os, "urandom", full_disk)
     if existing:
         (tmp_path / "deep/my-agent").mkdir(parents=True)
     before = sorted(tmp_path.rglob("*"))

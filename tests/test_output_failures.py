@@ -65,7 +65,7 @@ def test_the_manifest_is_replaced_last(out: Path, monkeypatch: pytest.MonkeyPatc
     assert done == [*REPLACED[:-1], "delete gone.py", REPLACED[-1]]
 
 
-@pytest.mark.parametrize(("function", "call"), [("fsync", 1), ("fsync", 4), ("mkdir", 1), ("replace", 1)])
+@pytest.mark.parametrize(("function", "call"), [("urandom", 1), ("urandom", 4), ("mkdir", 1), ("replace", 1)])
 def test_a_failure_before_the_first_replacement_leaves_the_old_package(
     out: Path, monkeypatch: pytest.MonkeyPatch, function: str, call: int
 ) -> None:
@@ -118,7 +118,9 @@ def test_a_failure_does_not_remove_what_another_process_has_made(out: Path, monk
     assert (out / "more" / "x.py").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize(("function", "call"), [("replace", 1), ("fsync", 1), ("fsync", 5), ("mkdir", 2), ("mkdir", 4)])
+@pytest.mark.parametrize(
+    ("function", "call"), [("replace", 1), ("urandom", 1), ("urandom", 5), ("mkdir", 2), ("mkdir", 4)]
+)
 def test_a_failed_creation_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, call: int
 ) -> None:

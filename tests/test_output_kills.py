@@ -198,7 +198,7 @@ from acpgen.output import apply, plan
 number, folder = sys.argv[1], Path(sys.argv[2])
 for turn in range(int(sys.argv[3])):
     text = f"{MARKER}\\n{number} {turn}\\n"
-    files = {"__init__.py": text, "types.py": text, f"only_{number}_{turn % 2}.py": text}
+    files = {"__init__.py": text, "types.py": text, "more/x.py": text}
     try:
         apply(plan(files, folder=folder, head={"run": f"{number} {turn}"}))
         print("done")
@@ -209,7 +209,7 @@ for turn in range(int(sys.argv[3])):
 
 @POSIX
 def test_builds_at_once_leave_one_package(tmp_path: Path) -> None:
-    """At every moment, each file is whole; at the end, all files are of one package."""
+    """At every moment, each file is whole; the next build leaves all files of one package."""
     folder = tmp_path / "acp"
     writers = [
         subprocess.Popen(
@@ -222,16 +222,18 @@ def test_builds_at_once_leave_one_package(tmp_path: Path) -> None:
     ]
     looks = 0
     while any(writer.poll() is None for writer in writers):
-        looks += sum(is_whole(path) for path in folder.glob("*.py"))
+        looks += sum(is_whole(path) for path in folder.rglob("*.py"))
     said = [line for writer in writers for line in writer.communicate()[0].splitlines()]
     assert [writer.returncode for writer in writers] == [0] * 4
     assert len(said) == 160
-    assert set(said) <= {"done", "output-changed"}
+    assert set(said) <= {"done", "output-changed", "write-failed"}
     assert said.count("done") >= 40
+    subprocess.run([sys.executable, "-c", WRITER, "9", str(folder), "1"], cwd=REPOSITORY, check=True)
     assert looks > 20
     assert list(tmp_path.iterdir()) == [folder]
     recorded = json.loads((folder / LOCK_NAME).read_text())["files"]
-    assert recorded == {path.name: digest(path.read_bytes()) for path in folder.iterdir() if path.name != LOCK_NAME}
+    assert recorded == {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in folder.rglob("*.py")}
+    assert not list(folder.rglob(f"{STAGE_PREFIX}*"))
 
 
 def is_whole(path: Path) -> bool:
@@ -242,47 +244,6 @@ def is_whole(path: Path) -> bool:
         return False
     assert re.fullmatch(re.escape(MARKER) + r"\n\d \d+\n", text)
     return True
-
-
-@POSIX
-def test_a_build_waits_for_another_one_and_fails_if_that_does_not_end(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import fcntl
-
-    monkeypatch.setattr(APPLY, "_LOCK_SECONDS", 0.1)
-    handle = os.open(out, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    before = snapshot(out)
-    with pytest.raises(InputError) as caught:
-        build(NEW, out)
-    assert codes(caught.value.diagnostics) == ["output-busy"]
-    assert snapshot(out) == before
-    os.close(handle)
-    build(NEW, out)
-
-
-@POSIX
-def test_builds_below_a_folder_that_is_not_there_wait_for_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second one starts just before the first replacement of the first one."""
-    folder = tmp_path / "src" / "acp"
-    monkeypatch.setattr(APPLY, "_LOCK_SECONDS", 0.1)
-    said: list[str] = []
-    replace = os.replace
-
-    def start_another(source: Path, target: Path) -> None:
-        monkeypatch.setattr(os, "replace", replace)
-        with pytest.raises(InputError) as caught:
-            build(OLD, folder)
-        said.extend(codes(caught.value.diagnostics))
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", start_another)
-    build(NEW, folder)
-    assert said == ["output-busy"]
-    assert contents(folder) == NEW
 
 
 def test_a_build_that_another_one_has_done_already_is_done(out: Path) -> None:

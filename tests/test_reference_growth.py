@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
-from acpgen.pipeline import compile_protocol, load
+from acpgen.pipeline import compile_protocol
 from acpgen.reference import markup
-from acpgen.reference.page import render_page
-from acpgen.sources.inputs import find_inputs
+from acpgen.reference.chapters import render_page
+from acpgen.sources.inputs import load
 from tests.diff_schemas import TEXT, message, thing
 from tests.support import Packages, schema_of
 
@@ -25,7 +25,7 @@ def calls_for(count: int, packages: Packages) -> int:
         for number in range(count)
         for part in ("Request", "Response")
     }
-    compiled = compile_protocol(load(find_inputs(SchemaChoice(schema=packages.write(schema_of(**parts))))), Options())
+    compiled = compile_protocol(load(SchemaChoice(schema=packages.write(schema_of(**parts)))), Options())
     profile = Profile()
     profile.runcall(render_page, [compiled])
     return int(Stats(profile).total_calls)  # type: ignore[attr-defined]

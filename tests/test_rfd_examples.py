@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.pipeline import load
 from acpgen.schema.compose import compose
 from acpgen.schema.equality import same_shape
-from acpgen.sources.inputs import find_inputs
+from acpgen.sources.inputs import load
 from tests.published import PAGES, RECORDED, shared
 from tests.support import Packages
 from tests.test_dataclasses import Samples, model_for
@@ -320,7 +319,7 @@ def test_the_extensions_go_together(packages: Packages) -> None:
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("schema"))
 def test_the_extension_defines_what_the_page_defines(sources: SchemaChoice, page: str, index: int) -> None:
-    loaded = load(find_inputs(sources))
+    loaded = load(sources)
     root = compose(loaded.base, loaded.fragments, protocol=1).root
     for name, wanted in blocks_of(page)[index]["$defs"].items():
         found = {key: value for key, value in root["$defs"][name].items() if key in wanted or not key.startswith("x-")}

@@ -9,9 +9,8 @@ import pytest
 
 from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.rfd import parse_source
-from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, parse_markdown
-from acpgen.rfd.calls import method_of
-from acpgen.rfd.metadata import read_metadata
+from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, parse_markdown, read_metadata
+from acpgen.rfd.entries import method_of
 from acpgen.schema.fragment import find_marks
 from tests.rfd_support import base, extraction, findings_of
 

@@ -10,8 +10,7 @@ from acpgen.diagnostics import Report
 from acpgen.rfd.base import Base
 from acpgen.rfd.blocks import Block, Kind, parse_source
 from acpgen.rfd.entries import Entry
-from acpgen.rfd.syntax import MAX_CODE, read_declarations
-from acpgen.rfd.typescript import MAX_DEPTH, convert_declarations
+from acpgen.rfd.typescript import MAX_CODE, MAX_DEPTH, convert_declarations, read_declarations
 from tests.rfd_support import draft_of_typescript, extraction, findings_of
 
 BARE = Base(origin="nothing", protocol=1, definitions={}, gates={})

@@ -14,13 +14,13 @@ from acpgen.config import SchemaChoice
 from acpgen.config.keys import RoleChoice, role_defaults
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.ir.model import Options
-from acpgen.pipeline import compile_protocol, load
+from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
-from acpgen.sources.inputs import find_inputs
+from acpgen.sources.inputs import load
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
 from tests.support import fitting_fragments, model_of, package_files, schema_of
@@ -89,7 +89,7 @@ def section(text: str, title: str) -> list[str]:
 
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_all_names_of_a_protocol_fit_into_80_columns(protocol: int) -> None:
-    compiled = compile_protocol(load(find_inputs(SchemaChoice(protocol=protocol))), Options())
+    compiled = compile_protocol(load(SchemaChoice(protocol=protocol)), Options())
     describer = Describer(compiled.composed, compiled.model, Signatures(compiled.model))
     names = [*compiled.composed.root["$defs"], *(method.wire for method in compiled.model.methods)]
     assert len(names) > 100
@@ -625,7 +625,7 @@ def every_bundled() -> Iterator[Any]:
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     extensions = fitting_fragments(release) if extended else ()
     sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=extensions)
-    compiled = compile_protocol(load(find_inputs(sources)), Options())
+    compiled = compile_protocol(load(sources), Options())
     composed, model = compiled.composed, compiled.model
     describer = Describer(composed, model, Signatures(model))
     methods = {name for method in model.methods for name in (method.wire, method.name)}

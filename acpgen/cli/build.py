@@ -10,6 +10,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.diagnostics import AcpgenError, Report, Severity
 from acpgen.text import printable
 
@@ -35,7 +36,7 @@ An extension file adds definitions, properties, union members and methods, such 
 
 @parameters.takes_outputs
 def build_command(
-    given: parameters.Given,
+    given: Given,
     names: Annotated[list[str] | None, parameters.outputs_argument("build")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even if the manifest shows no change.")] = False,
@@ -65,7 +66,7 @@ build_command.__doc__ = f"{build_command.__doc__}\n{EXAMPLES}"
 
 
 def _run(
-    given: parameters.Given,
+    given: Given,
     names: Sequence[str],
     *,
     dry_run: bool,

@@ -17,10 +17,11 @@ from acpgen.cli.console import (
     print_diagnostics,
     print_json,
 )
+from acpgen.cli.given import Given
 from acpgen.text import printable
 
 if TYPE_CHECKING:
-    from acpgen.check import Checked
+    from acpgen.drift import Checked
 
 FINDINGS = 1
 """The exit code for findings."""
@@ -28,7 +29,7 @@ FINDINGS = 1
 
 @parameters.takes_outputs
 def check_command(
-    given: parameters.Given,
+    given: Given,
     names: Annotated[list[str] | None, parameters.outputs_argument("check")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show the changes of a build, line by line.")] = False,
     form: Annotated[DiagnosticFormat, typer.Option("--format", help="The format of findings.")] = DiagnosticFormat.TEXT,
@@ -44,7 +45,7 @@ def check_command(
     - `acpgen check --diff`
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
-    from acpgen.check import check
+    from acpgen.drift import check
     from acpgen.emit.aliases import check_new_names
 
     with exit_on_errors(form):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import typer
 
-from acpgen.config.pyproject import find_config, read_config
-from acpgen.config.settings import outputs_to_build, sources_in_effect
+from acpgen.cli.given import Given
+from acpgen.config.settings import outputs_to_build
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
@@ -25,13 +23,6 @@ def _completer(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
             return []
 
     return complete
-
-
-def _config(ctx: typer.Context) -> Any:
-    if ctx.params.get("no_config"):
-        return None
-    path = ctx.params.get("config")
-    return read_config(Path(path)) if path else find_config(Path.cwd())
 
 
 @_completer
@@ -58,20 +49,16 @@ def releases(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def outputs(ctx: typer.Context) -> Iterable[str]:
     """The configured outputs."""
-    return (output.name for output in outputs_to_build(_config(ctx), {}) if output.name is not None)
+    return (output.name for output in outputs_to_build(Given.of(ctx.params).config(), {}) if output.name is not None)
 
 
 @_completer
 def names(ctx: typer.Context) -> Iterable[str]:
     """The definitions and methods of the selected schema and its extensions."""
-    from acpgen.cli.parameters import given_sources
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.sources.inputs import load_all
 
-    given = ctx.params
-    protocols = [int(each) for each in given.get("protocol") or ()]
-    choice = given_sources(protocols, given.get("release"), given.get("schema"), given.get("extension"))
-    inputs, _ = find_all_inputs(sources_in_effect(_config(ctx), choice, given.get("output")))
-    for file in (file for each in inputs for file in (each.schema, *each.extensions)):
-        definitions = json.loads(file.path.read_bytes())["$defs"]
+    inputs, _ = load_all(Given.of(ctx.params).sources())
+    for document in (file for each in inputs for file in (each.base, *(known.document for known in each.fragments))):
+        definitions = document.root.get("$defs", {})
         yield from definitions
         yield from (node["x-method"] for node in definitions.values() if "x-method" in node)

@@ -12,6 +12,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_json, print_table
+from acpgen.cli.given import Given
 from acpgen.diagnostics import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ COLUMNS = ("output", "key", "value", "from")
 
 @parameters.takes_outputs
 def config_command(
-    given: parameters.Given,
+    given: Given,
     names: Annotated[list[str] | None, parameters.outputs_argument("show")] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and exit.")

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
-from acpgen.text import WIDTH, fit, printable
+from acpgen.text import WIDTH, folded, printable
 
 CAP = 20
 """The most diagnostics that are printed as text. The rest is counted: the first ones mostly explain the others."""
@@ -177,4 +177,4 @@ def _stacked(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     yield row[0]
     for name, cell in zip(head[1:], row[1:], strict=True):
         if cell != "-":
-            yield from fit(f"  {name.ljust(width)}  {cell}", indent=width + 4)
+            yield from folded(f"  {name.ljust(width)}  {cell}", indent=width + 4)

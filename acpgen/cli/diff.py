@@ -12,6 +12,7 @@ import typer
 
 from acpgen.cli import completion, parameters
 from acpgen.cli.console import print_data, print_diagnostics
+from acpgen.cli.given import Given
 
 if TYPE_CHECKING:
     from acpgen.diff.findings import Comparison
@@ -59,6 +60,7 @@ def _extension_of(side: str) -> Any:
     )
 
 
+_Extension = Annotated[list[str] | None, parameters.option("extensions")]
 _OldExtension = Annotated[list[str] | None, _extension_of("OLD")]
 _NewExtension = Annotated[list[str] | None, _extension_of("NEW")]
 _Source = Annotated[
@@ -105,7 +107,7 @@ def diff_command(
     old: _Old,
     new: _New,
     protocol: _Protocol = None,
-    extension: parameters.Extension = None,
+    extension: _Extension = None,
     old_extension: _OldExtension = None,
     new_extension: _NewExtension = None,
     source: _Source = None,
@@ -170,7 +172,7 @@ def _compared_models(pair: tuple[Subject, Subject]) -> Comparison:
     # a package keeps its options
     print_diagnostics([*pair[0].notes, *pair[1].notes])
     fallback = next((each.options for each in pair if each.options is not None), Options())
-    old, new = (compile_protocol(each.loaded, each.options or fallback) for each in pair)
+    old, new = (compile_protocol(each.inputs, each.options or fallback) for each in pair)
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
     found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
     if any(each.options is None for each in pair):
@@ -187,7 +189,6 @@ def _candidates(specs: Sequence[str]) -> list[str]:
 
     if all(map(is_release, specs)):
         return []
-    given = parameters.Given(values={}, config_file=None, no_config=False)
-    paths = sorted(path.as_posix() for path in given.watched() if path.suffix != ".toml")
+    paths = sorted(path.as_posix() for path in Given.of({}).watched() if path.suffix != ".toml")
     revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
     return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]

@@ -10,6 +10,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.diagnostics import input_error
 from acpgen.text import printable
 
@@ -18,7 +19,7 @@ PAGE = "index.html"
 
 @parameters.takes_sources
 def docs_command(
-    given: parameters.Given,
+    given: Given,
     out: Annotated[Path, typer.Option("--out", help="The folder of the page.", metavar="DIR", show_default=False)],
 ) -> None:
     """Write a static page about the methods and types of a schema with its extensions: `index.html` in a folder.
@@ -35,15 +36,15 @@ def docs_command(
     """
     from acpgen.output import LOCK_NAME, apply, read_manifest
     from acpgen.output.plan import compare
-    from acpgen.pipeline import compile_protocol, load
-    from acpgen.reference.page import render_page
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.pipeline import compile_protocol
+    from acpgen.reference.chapters import render_page
+    from acpgen.sources.inputs import load_all
 
     if read_manifest(out) is not None:  # its files would count as those of the page, and be deleted
         message = f"the folder {out.as_posix()} has a package: it has the file {LOCK_NAME}"
         raise input_error("folder-refused", message, hint="give the page a folder of its own, such as site")
-    inputs, notes = find_all_inputs(given.sources())
-    compiled = [compile_protocol(load(each), given.types()) for each in inputs]
+    inputs, notes = load_all(given.sources())
+    compiled = [compile_protocol(each, given.types()) for each in inputs]
     print_diagnostics([*notes, *(found for each in compiled for found in each.diagnostics)], notes=False)
     plan = compare(out, {PAGE: render_page(compiled)})
     plan.raise_problems()

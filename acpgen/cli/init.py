@@ -10,6 +10,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.config.settings import sources_in_effect
 from acpgen.roles import Role
 from acpgen.text import printable
@@ -18,6 +19,7 @@ from acpgen.text import printable
 _ROLES = f"What you write: {', '.join(_FIRST)} or {_LAST}."
 
 
+@parameters.takes_project
 def init_command(
     folder: Annotated[
         Path,
@@ -27,10 +29,8 @@ def init_command(
         ),
     ],
     role: Annotated[Role, typer.Option("--role", help=_ROLES)] = Role.AGENT,
-    protocol: parameters.Protocol = None,
-    release: parameters.Release = None,
-    extension: parameters.Extension = None,
-    remote: Annotated[bool, parameters.option("remote", show_default=False)] = False,
+    *,
+    given: Given,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
@@ -47,7 +47,7 @@ def init_command(
     from acpgen.output import apply
     from acpgen.scaffold import Project, plan_project
 
-    sources = sources_in_effect(None, parameters.given_sources(protocol, release, None, extension))
+    sources, remote = sources_in_effect(None, given.values), bool(given.values["remote"])
     plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, remote=remote))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)

@@ -11,10 +11,11 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
+from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
 from acpgen.roles import RoleChoice, Side
-from acpgen.text import fit, printable
+from acpgen.text import folded, printable
 
 if TYPE_CHECKING:
     from acpgen.schema.fitting import Fit
@@ -24,7 +25,7 @@ EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 
 @parameters.takes_sources
 def methods_command(
-    given: parameters.Given,
+    given: Given,
     role: Annotated[RoleChoice, typer.Option("--role", help="The role whose handlers to list.")] = RoleChoice.BOTH,
     form: parameters.Form = DataFormat.TEXT,
 ) -> None:
@@ -39,11 +40,11 @@ def methods_command(
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
     from acpgen.ir.options import Options
-    from acpgen.pipeline import compile_protocol, load
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.pipeline import compile_protocol
+    from acpgen.sources.inputs import load_all
 
-    inputs, _ = find_all_inputs(given.sources())
-    compiled = [compile_protocol(load(each), Options()) for each in inputs]
+    inputs, _ = load_all(given.sources())
+    compiled = [compile_protocol(each, Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
     shown = [(each.model, listed) for each in compiled for listed in _listed(each.model, role)]
     if form is DataFormat.JSON:
@@ -88,7 +89,7 @@ def _group(origin: str, methods: Sequence[_Listed]) -> Iterator[str]:
         source = [f"from {method.origin}"] if method.origin != origin else []
         name = f"{listed.handler}: " if listed.handler else ""
         for line in (name + _type_name(method.params) + result, *needs, *source):
-            yield from fit(printable(f"      {line}"))
+            yield from folded(printable(f"      {line}"))
 
 
 def _method_as_json(listed: _Listed) -> dict[str, object]:
@@ -113,7 +114,7 @@ def _type_name(expression: ir.TypeExpr) -> str:
 
 @parameters.takes_schema
 def extensions_command(
-    given: parameters.Given,
+    given: Given,
     form: parameters.Form = DataFormat.TEXT,
     file_schema: Annotated[
         bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and exit.")
@@ -143,16 +144,16 @@ def extensions_command(
 
 
 def _fits(sources: SchemaChoice) -> list[Fit]:
-    from acpgen.pipeline import load
-    from acpgen.schema.bundled import bundled_fragments, known_facts
+    from acpgen.schema.bundled import bundled_fragments
     from acpgen.schema.fitting import fit
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import load
 
-    loaded = load(find_inputs(replace(sources, extensions=())))
-    base, protocol = loaded.base, loaded.protocol
-    facts, _ = known_facts(base, protocol, loaded.release)
-    fragments = bundled_fragments(protocol)
-    return [fit(base, fragment, protocol=protocol, facts=facts, others=fragments) for fragment in fragments]
+    schema = load(replace(sources, extensions=())).schema
+    fragments = bundled_fragments(schema.protocol)
+    return [
+        fit(schema.document, fragment, protocol=schema.protocol, facts=schema.facts, others=fragments)
+        for fragment in fragments
+    ]
 
 
 def _extension_row(found: Fit, protocol: int | None) -> list[str]:

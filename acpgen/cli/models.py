@@ -11,6 +11,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import input_error
 from acpgen.flavours import Flavour
@@ -20,7 +21,7 @@ from acpgen.text import printable
 
 @parameters.takes_sources
 def models_command(
-    given: parameters.Given,
+    given: Given,
     flavour: Annotated[
         Flavour, typer.Option("--flavour", help="The library for which the types are.", show_default=False)
     ],
@@ -40,15 +41,15 @@ def models_command(
     """
     from acpgen.emit.models import render_models
     from acpgen.output import write_generated
-    from acpgen.pipeline import compile_protocol, load
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.pipeline import compile_protocol
+    from acpgen.sources.inputs import load
 
     if flaw := "its name does not end with .py" if out.suffix != ".py" else name_flaw(out.stem):
         hint = "choose a name such as models.py"
         raise input_error("module-name", f"Python cannot import {out.name!r} as a module: {flaw}", hint=hint)
     given = replace(given, values={**given.values, "open": open_, "keep-unknown": keep_unknown})
     types = replace(given.types(), receivers=tuple(Side))
-    compiled = compile_protocol(load(find_inputs(given.one_protocol())), types)
+    compiled = compile_protocol(load(given.one_protocol()), types)
     print_diagnostics(compiled.diagnostics, notes=False)
     is_new = write_generated(out, render_models(compiled.model, flavour))
     if sys.stderr.isatty():

@@ -13,6 +13,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, exit_on_errors, print_data, print_diagnostics
+from acpgen.cli.given import Given
 from acpgen.diagnostics import Diagnostic, Severity
 
 _CAP = 500
@@ -34,7 +35,7 @@ def rfd_options() -> None:
 @rfd_app.command("extract")
 @parameters.takes_schema
 def extract_command(
-    given: parameters.Given,
+    given: Given,
     file: Annotated[Path, typer.Argument(help="The RFD: Markdown, or a page saved as text.", metavar="FILE")],
     rfd: Annotated[
         str | None,
@@ -73,23 +74,21 @@ def extract_command(
         raise typer.Exit(1)
 
 
-def _extracted(given: parameters.Given, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
+def _extracted(given: Given, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
     """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
-    from acpgen.pipeline import load
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
-    from acpgen.schema.bundled import known_facts
     from acpgen.schema.fragment import find_marks
     from acpgen.schema.walk import schema_map
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import load
 
     require_parsers()
-    loaded = load(find_inputs(replace(given.one_protocol(), extensions=())))
-    document = loaded.base
+    schema = load(replace(given.one_protocol(), extensions=())).schema
+    document = schema.document
     base = Base(
         origin=document.origin,
-        protocol=loaded.protocol,
+        protocol=schema.protocol,
         definitions=schema_map(document.root, "$defs"),
-        gates=known_facts(document, loaded.protocol, loaded.release)[0].gates,
+        gates=schema.facts.gates,
     )
     found = extract(read_source(file), base, rfd=rfd)
     text = _draft_text(found.draft)

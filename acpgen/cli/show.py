@@ -9,6 +9,7 @@ import typer
 
 from acpgen.cli import completion, parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics
+from acpgen.cli.given import Given
 
 if TYPE_CHECKING:
     from acpgen.show.describe import Describer, Description
@@ -26,7 +27,7 @@ def show_command(
             autocompletion=completion.names,
         ),
     ],
-    given: parameters.Given,
+    given: Given,
     form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
@@ -44,13 +45,13 @@ def show_command(
     """
     from acpgen.emit.signatures import Signatures
     from acpgen.emit.versions import folder
-    from acpgen.pipeline import compile_protocol, load
+    from acpgen.pipeline import compile_protocol
     from acpgen.show.describe import Describer
     from acpgen.show.display import render_json, render_text
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.sources.inputs import load_all
 
-    inputs, _ = find_all_inputs(given.sources())
-    compiled = [compile_protocol(load(each), given.types()) for each in inputs]
+    inputs, _ = load_all(given.sources())
+    compiled = [compile_protocol(each, given.types()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
     places = [f"{folder(each.model)}/" if len(compiled) > 1 else "" for each in compiled]
     describers = [

@@ -14,6 +14,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, print_diagnostics, print_table
+from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Severity, input_error
 
@@ -38,7 +39,7 @@ def trace_command(
             metavar="FILE | -- COMMAND...", help="The messages to check; or what to record.", show_default=False
         ),
     ],
-    given: parameters.Given,
+    given: Given,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a page to look at the messages.", show_default=False),
@@ -90,9 +91,7 @@ def trace_command(
     _check(Path(words[0]), given, form, html=html, reference=reference)
 
 
-def _check(
-    file: Path, given: parameters.Given, form: DiagnosticFormat, *, html: Path | None, reference: str | None
-) -> None:
+def _check(file: Path, given: Given, form: DiagnosticFormat, *, html: Path | None, reference: str | None) -> None:
     from acpgen.trace.reading import read_trace
 
     trace = read_trace(file, _models(given), keep=html is not None)
@@ -105,19 +104,19 @@ def _check(
         raise typer.Exit(1)
 
 
-def _models(given: parameters.Given) -> dict[int, ir.Model]:
+def _models(given: Given) -> dict[int, ir.Model]:
     """The models of the selected protocols. Without a selection of protocols, all that are bundled."""
-    from acpgen.pipeline import compile_protocol, load
+    from acpgen.pipeline import compile_protocol
     from acpgen.schema.bundled import list_releases
-    from acpgen.sources.inputs import find_all_inputs
+    from acpgen.sources.inputs import load_all
 
     choices = list(given.sources())
     if given.config() is None and all(given.values[key] is None for key in ("protocol", "schema", "release")):
         known = {each.protocol for each in choices}
         others = sorted({each.protocol for each in list_releases()} - known)
         choices += [SchemaChoice(protocol=each, extensions=choices[0].extensions) for each in others]
-    inputs, _ = find_all_inputs(choices)
-    return {each.protocol: compile_protocol(load(each), given.types()).model for each in inputs}
+    inputs, _ = load_all(choices)
+    return {each.protocol: compile_protocol(each, given.types()).model for each in inputs}
 
 
 def _write_page(path: Path, trace: Trace, reference: str | None) -> None:

@@ -1,13 +1,13 @@
 """The one table of options: what each may hold, its default, its help text, and its names in a file and a command.
 
-From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`, its JSON Schema, and the tables in
-`docs/cli.md`.
+From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`, its JSON Schema, the options in the
+manifest, and the tables in `docs/cli.md`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from keyword import iskeyword, kwlist
@@ -16,19 +16,10 @@ from typing import Any
 
 from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
-from acpgen.roles import Role, RoleChoice
+from acpgen.roles import Role, RoleChoice, RoleRecord
 from acpgen.text import cut
 
 DEFAULT_PROTOCOL = 1
-
-
-def role_defaults(roles: tuple[Role, ...]) -> dict[str, bool]:
-    """The options whose default depends on the roles of a package, each with that default."""
-    records = [role.record for role in roles]
-    return {
-        "open": any(each.is_open for each in records),
-        "keep-unknown": any(each.keeps_unknown for each in records),
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +78,34 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One option. `choices` are the values of a `CHOICE`; `excludes` names a key that cannot be used at the same time.
+    """One option. `enum` has the values of a `CHOICE`; `excludes` names a key that cannot be used at the same time.
 
-    `needs` names a flag that must be on if this one is. `short` and `metavar` are for the command line alone.
+    `needs` names a flag that must be on if this one is. `by_role` is the default of a flag for a package with a role;
+    it is on if it is for one of several. `is_recorded`: the value decides the output, so the manifest has it. `short`
+    and `metavar` are for the command line alone.
     """
 
     name: str
     kind: ValueKind
     help: str
     default: Any = None
-    choices: tuple[str, ...] = ()
+    enum: type[Enum] | None = None
     excludes: str | None = None
     needs: str | None = None
+    by_role: Callable[[RoleRecord], bool] | None = None
+    is_recorded: bool = True
     short: str | None = None
     metavar: str | None = None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values of a `CHOICE`."""
+        return tuple(each.value for each in self.enum) if self.enum else ()
+
+    @property
+    def parameter(self) -> str:
+        """The name in Python: of the parameter of a command, and of the field of `BuildOptions` if it has one."""
+        return self.name.replace("-", "_")
 
     @property
     def option(self) -> str | None:
@@ -127,6 +132,11 @@ class Key:
                 return str(self.default)
 
 
+def _on_for(is_on: Callable[[RoleRecord], bool]) -> str:
+    """The default of a flag that depends on the role, in words."""
+    return f"The default is on if you write {' or '.join(each.record.noun for each in Role if is_on(each.record))}."
+
+
 _KEYS = (
     Key(
         name="out",
@@ -140,13 +150,13 @@ _KEYS = (
         kind=ValueKind.CHOICE,
         help=f"What you write: {', '.join(role.record.noun for role in Role)}, or both an agent and a client.",
         default=RoleChoice.AGENT.value,
-        choices=tuple(choice.value for choice in RoleChoice),
+        enum=RoleChoice,
     ),
     Key(
         name="flavour",
         kind=ValueKind.CHOICE,
         help="Write types alone, for this library: see docs/models.md. The default is a whole package.",
-        choices=tuple(flavour.value for flavour in Flavour),
+        enum=Flavour,
     ),
     Key(
         name="protocol",
@@ -180,14 +190,14 @@ _KEYS = (
     Key(
         name="open",
         kind=ValueKind.FLAG,
-        help="Accept unknown tags and enumeration values. The default is on if you write "
-        f"{' or '.join(role.record.noun for role in Role if role.record.is_open)}.",
+        help=f"Accept unknown tags and enumeration values. {_on_for(lambda role: role.is_open)}",
+        by_role=lambda role: role.is_open,
     ),
     Key(
         name="keep-unknown",
         kind=ValueKind.FLAG,
-        help="Keep unknown properties in the attribute `extra`. The default is on if you write "
-        f"{' or '.join(role.record.noun for role in Role if role.record.keeps_unknown)}.",
+        help=f"Keep unknown properties in the attribute `extra`. {_on_for(lambda role: role.keeps_unknown)}",
+        by_role=lambda role: role.keeps_unknown,
     ),
     Key(
         name="runtime",
@@ -202,7 +212,13 @@ _KEYS = (
         default=False,
         needs="runtime",
     ),
-    Key(name="strict", kind=ValueKind.FLAG, help="Treat warnings about the schema as errors.", default=False),
+    Key(
+        name="strict",
+        kind=ValueKind.FLAG,
+        help="Treat warnings about the schema as errors.",
+        default=False,
+        is_recorded=False,
+    ),
     Key(
         name="renames",
         kind=ValueKind.NAMES,
@@ -212,6 +228,13 @@ _KEYS = (
 )
 
 KEYS: Mapping[str, Key] = {key.name: key for key in _KEYS}
+
+
+def role_defaults(roles: tuple[Role, ...]) -> dict[str, bool]:
+    """The options whose default depends on the roles of a package, each with that default."""
+    return {
+        key.name: any(key.by_role(each.record) for each in roles) for key in KEYS.values() if key.by_role is not None
+    }
 
 
 def flaw(key: Key, value: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,38 +86,23 @@ class Output:
     @property
     def options(self) -> BuildOptions:
         """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for `needs` of a key."""
-        if self.flavour:
-            return self._models(self.flavour)
-        _check_needs(self.settings)
-        return BuildOptions(
-            sources=self.sources,
-            roles=self.roles,
-            out=self["out"],
-            types=self.types,
-            runtime=self["runtime"],
-            remote=self["remote"],
-            strict=self["strict"],
-            renames=tuple(sorted(self["renames"].items())),
-        )
+        fields = {each.name for each in dataclasses.fields(BuildOptions)}
+        taken = {key.parameter: self[key.name] for key in KEYS.values() if key.parameter in fields}
+        taken |= {"renames": tuple(sorted(self["renames"].items())), "flavour": self.flavour}
+        if self.flavour is None:
+            _check_needs(self.settings)
+        else:  # types alone have no runtime
+            self._check_single(self.flavour)
+            taken |= {"runtime": False, "remote": False}
+        return BuildOptions(sources=self.sources, roles=self.roles, types=self.types, **taken)
 
-    def _models(self, flavour: Flavour) -> BuildOptions:
-        """The options for types alone, which have no runtime."""
+    def _check_single(self, flavour: Flavour) -> None:
         if len(sources := self.sources) > 1:
             message = f"--flavour {flavour.value} ({self.settings['flavour'].origin}) is for one protocol"
             hint = (
                 f"choose it with --protocol {sources[0].protocol}; in a file, give each protocol an output of its own"
             )
             raise input_error("usage", message, hint=hint)
-        return BuildOptions(
-            sources=sources,
-            roles=self.roles,
-            out=self["out"],
-            types=self.types,
-            runtime=False,
-            strict=self["strict"],
-            renames=tuple(sorted(self["renames"].items())),
-            flavour=flavour,
-        )
 
 
 def _check_needs(settings: Mapping[str, Setting]) -> None:

@@ -2,32 +2,27 @@
 
 All new texts are first written to staged files, each beside the file that it will replace. Then `os.replace` puts them
 in place one after the other, the manifest last. A failure before the first replacement leaves the old package. A run
-that is killed between two replacements leaves whole files of both packages: `check` names the files that differ, and
-the next build finishes the work.
+that is killed between two replacements leaves whole files of both packages, and so may two runs at once: `check` names
+the files that differ, and the next build finishes the work.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.output.checks import check_folders_writable
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
 from acpgen.output.plan import Change, Kind, Plan, compare, has_marker
+from acpgen.output.preconditions import check_folders_writable
 from acpgen.text import with_plain_ends
 
 _LEFTOVER_SECONDS = 3600.0
-"""Age from which a staged file counts as left behind. Without a lock, a younger one may be in use."""
-
-_LOCK_SECONDS = 20.0
-"""Longest wait for another run that writes to the same folder. Writing takes some milliseconds."""
+"""Age from which a staged file counts as left behind. A younger one may be of another run."""
 
 
 def apply(plan: Plan) -> None:
@@ -40,15 +35,14 @@ def apply(plan: Plan) -> None:
     root = real_root(plan.folder)
     done: list[Change] = []
     try:
-        with _locked(root):
-            now = compare(plan.folder, plan.files)
-            now.raise_problems()
-            _remove_leftovers(root, now)
-            if now.is_clean:  # another run may have been faster
-                return
-            if now != plan:
-                raise _changed(plan)
-            _write(plan, root, done)
+        now = compare(plan.folder, plan.files)
+        now.raise_problems()
+        _remove_leftovers(root, now)
+        if now.is_clean:  # another run may have been faster
+            return
+        if now != plan:
+            raise _changed(plan)
+        _write(plan, root, done)
     except OSError as error:
         raise _write_failed(plan, error, done) from error
 
@@ -135,14 +129,12 @@ def _stage_all(files: Mapping[str, str], root: Path, cleanup: ExitStack) -> dict
 
 
 def _stage(target: Path, text: str, cleanup: ExitStack) -> Path:
-    """Write `text` to a new file beside `target` and flush it to disk; `cleanup` removes it if it is still there."""
+    """Write `text` to a new file beside `target`; `cleanup` removes it if it is still there."""
     staged = target.parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}"
     cleanup.callback(_remove_file, staged)
     # Not with tempfile: only the owner may read its files.
     with open(staged, "xb") as file:
         file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
     return staged
 
 
@@ -186,71 +178,6 @@ def _remove_leftovers(root: Path, plan: Plan) -> None:
 def _is_leftover(path: Path) -> bool:
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > _LEFTOVER_SECONDS
-
-
-@contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """Hold the lock on the folder `root` within the block, so that no other run of acpgen writes to it.
-
-    Missing folders are made first, and removed at the end if they are still empty. The system releases the lock of a
-    run that is killed. Windows and some file systems have no locks on folders; there, nothing is locked. Raises
-    `InputError` if another run holds the lock for too long, and `OSError` if a folder cannot be made.
-    """
-    with ExitStack() as held, ExitStack() as cleanup:
-        while True:
-            _make_folders(root, cleanup)
-            handle = _open_folder(root)
-            if handle is None:
-                break
-            held.callback(os.close, handle)
-            _wait_for_lock(handle, root)
-            if _is_open(handle, root):
-                break
-        yield
-
-
-def _is_open(handle: int, folder: Path) -> bool:
-    """Tell whether `handle` still belongs to `folder`: a run that failed removes the folder that it has made."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(folder))
-    except FileNotFoundError:
-        return False
-
-
-def _open_folder(folder: Path) -> int | None:
-    if sys.platform == "win32":
-        return None
-    with suppress(OSError):
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    return None
-
-
-def _wait_for_lock(handle: int, root: Path) -> None:
-    end = time.monotonic() + _LOCK_SECONDS
-    while not _try_lock(handle):
-        if time.monotonic() > end:
-            raise _busy(root)
-        time.sleep(0.02)
-
-
-def _try_lock(handle: int) -> bool:
-    """Take the lock; False if another process holds it. True if the file system has no locks."""
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            return error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-    return True
-
-
-def _busy(root: Path) -> InputError:
-    return input_error(
-        "output-busy",
-        f"another run of acpgen has been writing to {root.as_posix()} for {_LOCK_SECONDS:.0f} seconds",
-        hint="wait for that run or stop it, then run acpgen again",
-    )
 
 
 def _changed(plan: Plan) -> InputError:

@@ -9,7 +9,6 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
-from acpgen.output.checks import check_apart, check_files, check_folder
 from acpgen.output.manifest import HTML_MARKER, MARKER, read_manifest, render_manifest
 from acpgen.output.paths import (
     LOCK_NAME,
@@ -20,6 +19,7 @@ from acpgen.output.paths import (
     shown,
     unreadable,
 )
+from acpgen.output.preconditions import check_apart, check_files, check_folder
 from acpgen.text import digest, with_plain_ends
 
 

@@ -11,14 +11,11 @@ from acpgen.diagnostics import Diagnostic, InputError, Location, Report, input_e
 from acpgen.ir.names import pascal
 from acpgen.pipeline import check_composed
 from acpgen.rfd.base import Base, capability_slots, styled
-from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, line_range, parse_markdown
-from acpgen.rfd.calls import ENDINGS, Method, find_methods
-from acpgen.rfd.entries import Entry, check_names, find_definitions, unite
+from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, line_range, parse_markdown, read_metadata
+from acpgen.rfd.entries import ENDINGS, Entry, Method, check_names, find_definitions, find_methods, unite
 from acpgen.rfd.examples import infer_errors, infer_variants
-from acpgen.rfd.metadata import read_metadata
-from acpgen.rfd.syntax import Declaration, read_declarations
-from acpgen.rfd.typescript import convert_declarations
-from acpgen.rfd.values import Piece, is_message, read_calls, read_pieces, report_value
+from acpgen.rfd.pieces import Piece, is_message, read_calls, read_pieces, report_value
+from acpgen.rfd.typescript import Declaration, convert_declarations, read_declarations
 from acpgen.roles import Side
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, join, parse_document

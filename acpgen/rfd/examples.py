@@ -12,13 +12,12 @@ from acpgen.ir.names import pascal
 from acpgen.rfd.base import Base, nullable, reference, styled, without_prose
 from acpgen.rfd.blocks import Source
 from acpgen.rfd.entries import Entry
-from acpgen.rfd.values import Piece
+from acpgen.rfd.pieces import Piece
 from acpgen.schema.alternatives import find_union
 from acpgen.schema.document import join
 from acpgen.schema.fragment import mark
 from acpgen.schema.walk import definition_pointer, layers, schema_list, schema_map
 
-_MAX_PROPERTIES = 100
 _OPTIONAL = re.compile(r"\boptional\b", re.IGNORECASE)
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -55,7 +54,7 @@ def infer_variants(
     pieces: dict[str, list[Piece]] = {}
     for piece in values:
         owners = [name for name, shape in shapes.items() if shape.required and shape.required <= piece.root.keys()]
-        if len(owners) == 1 and len(piece.root) <= _MAX_PROPERTIES:
+        if len(owners) == 1:
             pieces.setdefault(owners[0], []).append(piece)
     entries: list[Entry] = []
     used: set[Piece] = set()
@@ -185,7 +184,7 @@ def infer_errors(messages: Iterable[Piece], *, base: Base, report: Report) -> It
         if target is None or not isinstance(error, dict):
             continue
         added = {wire: _like_elsewhere(wire, value, base) for wire, value in error.items() if wire not in known}
-        if added and len(error) <= _MAX_PROPERTIES:
+        if added:
             text = f"{', '.join(added)} of {target}: inferred from this example of an error"
             report.warning("rfd-inferred", text, at=piece.location("/error"))
             known |= added.keys()

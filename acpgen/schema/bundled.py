@@ -1,9 +1,10 @@
-"""The schemas and extension fragments that come with acpgen."""
+"""The schemas and extension fragments that come with acpgen. They do not change while it runs: each is parsed once."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,7 @@ def find_release(protocol: int, release: str | None = None) -> Release:
     )
 
 
+@cache
 def load_release(release: Release) -> Document:
     """The schema of `release`; raises `InputError` if it cannot be read."""
     return read_document(release.schema, label=release.label, origin=release.origin)
@@ -102,11 +104,18 @@ def newest_release(protocol: int) -> Release | None:
     return next((known for known in reversed(list_releases()) if known.protocol == protocol), None)
 
 
+@cache
+def facts_document(release: Release) -> Document | None:
+    """The facts file of `release`; None if it has none."""
+    if not release.facts.exists():
+        return None
+    return read_document(release.facts, label=release.facts_label, origin=release.origin)
+
+
 def load_facts(release: Release) -> Facts:
     """The facts about `release`; empty if it has no facts file."""
-    if not release.facts.exists():
-        return NO_FACTS
-    return read_facts(read_document(release.facts, label=release.facts_label, origin=release.origin).root)
+    document = facts_document(release)
+    return NO_FACTS if document is None else read_facts(document.root)
 
 
 def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
@@ -135,6 +144,7 @@ def fragment_specs(protocol: int | None = None) -> tuple[str, ...]:
     return tuple("@".join(key) for each in sorted(protocols) for key in _fragment_files(each))
 
 
+@cache
 def bundled_fragments(protocol: int) -> tuple[Fragment, ...]:
     """All bundled fragments of a protocol by id, oldest revision first."""
     return tuple(load_fragment(path, label=_label(path)) for path in _fragment_files(protocol).values())

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.bundled import (
     bundled_fragments,
-    is_bare,
     list_releases,
     load_facts,
     load_release,
@@ -111,19 +109,18 @@ def _required(fragment: Fragment, others: Sequence[Fragment]) -> list[Fragment]:
     return list(found.values())
 
 
-def choose_fragment(spec: str, base: Document, *, protocol: int, facts: Facts) -> tuple[Path, str]:
-    """The fragment file for `spec`, and its label; for a bare name, the newest revision that fits `base`.
+def choose_fragment(name: str, base: Document, *, protocol: int, facts: Facts) -> Fragment:
+    """The newest revision of the bundled extension `name` that fits `base`.
 
     Raises `InputError` for a name that is not bundled, and if no revision fits.
     """
-    fragments = bundled_fragments(protocol) if is_bare(spec) else ()
-    revisions = [each for each in reversed(fragments) if each.id == spec]
-    if not revisions:
-        return locate_fragment(spec, protocol)
+    locate_fragment(name, protocol)  # raises the error for an unknown name
+    fragments = bundled_fragments(protocol)
+    revisions = [each for each in reversed(fragments) if each.id == name]
     found = best_fit(revisions, base, protocol=protocol, facts=facts, others=fragments)
     if not found.verdict.fits:
-        raise _none_fits(spec, base, revisions, fragments)
-    return locate_fragment(found.fragment.spec, protocol)
+        raise _none_fits(name, base, revisions, fragments)
+    return found.fragment
 
 
 def best_fit(

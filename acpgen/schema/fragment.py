@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -114,17 +114,6 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
         check(source.root, report)
         report.raise_errors()
     return _read(source)
-
-
-def load_fragments(files: Sequence[tuple[Path, str]]) -> tuple[Fragment, ...]:
-    """Load the fragments of files with their labels; raises `InputError` with all problems of all files."""
-    fragments: list[Fragment] = []
-    report = Report()
-    for path, label in files:
-        with report.collecting():
-            fragments.append(load_fragment(path, label=label))
-    report.raise_errors()
-    return tuple(fragments)
 
 
 def _read(document: Document) -> Fragment:

@@ -22,7 +22,7 @@ from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.walk import definition_pointer, methods_of, schema_map
 from acpgen.show.example_values import Example, example_of
-from acpgen.show.values import ValueEntry, find_value, known_values
+from acpgen.show.occurrences import ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
 
 

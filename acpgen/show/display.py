@@ -12,8 +12,8 @@ from acpgen.emit.source import wrapped
 from acpgen.ir import model as ir
 from acpgen.ir.usage import Carrier, Step
 from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
-from acpgen.show.values import Occurrence, ValueEntry
-from acpgen.text import WIDTH, fit, printable
+from acpgen.show.occurrences import Occurrence, ValueEntry
+from acpgen.text import WIDTH, folded, printable
 
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """The keywords of JSON Schema whose values are data."""
@@ -37,12 +37,12 @@ def _lines(entry: Description) -> Iterator[str]:
 def _type(entry: TypeEntry) -> Iterator[str]:
     tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
     yield f"{entry.name}: {entry.kind}{tagged}"
-    yield from fit(f"  from: {_source(entry.origin)}")
+    yield from folded(f"  from: {_source(entry.origin)}")
     yield from _fitted(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
     if entry.gates:
-        yield from fit(f"  needs: {'; '.join(entry.gates)}")
+        yield from folded(f"  needs: {'; '.join(entry.gates)}")
     if entry.note is not None:
-        yield from fit(f"  note: {entry.note}")
+        yield from folded(f"  note: {entry.note}")
     yield from _prose(entry.doc)
     if entry.signature is not None:
         yield from _section(f"Python, {entry.signature.module}", entry.signature.code.split("\n"))
@@ -55,12 +55,12 @@ def _type(entry: TypeEntry) -> Iterator[str]:
 
 def _method(entry: MethodEntry) -> Iterator[str]:
     peers = f"handled by {_peers(entry.handlers)}, called by {_peers(entry.callers)}"
-    yield from fit(f"{entry.wire}: {entry.kind}, {peers}")
-    yield from fit(f"  from: {_source(entry.origin)}")
+    yield from folded(f"{entry.wire}: {entry.kind}, {peers}")
+    yield from folded(f"  from: {_source(entry.origin)}")
     if entry.gate is not None:
-        yield from fit(f"  needs: {entry.gate.text}")
+        yield from folded(f"  needs: {entry.gate.text}")
         if entry.gate.origin is not None:
-            yield from fit(f"    from: {_source(entry.gate.origin)}")
+            yield from folded(f"    from: {_source(entry.gate.origin)}")
     yield from _prose(entry.doc)
     for signature in entry.signatures:
         yield from _section(f"Python, {signature.module}", signature.code.split("\n"))
@@ -72,7 +72,7 @@ def _value_of(entry: ValueEntry) -> Iterator[str]:
     for number, each in enumerate(entry.occurrences):
         if number:
             yield ""
-        yield from fit(f"{json.dumps(entry.value, ensure_ascii=False)}: {_meaning(each)}")
+        yield from folded(f"{json.dumps(entry.value, ensure_ascii=False)}: {_meaning(each)}")
         yield f"  from: {entry.origin}"
         yield from _prose(each.doc)
         yield from _section("Used by", map(_carrier, each.messages))
@@ -111,7 +111,7 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _fitted(lines: Iterable[str]) -> Iterator[str]:
-    return (part for line in lines for part in fit(line))
+    return (part for line in lines for part in folded(line))
 
 
 def _field(field: FieldEntry, entry: TypeEntry) -> Iterator[str]:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from acpgen.diagnostics import Diagnostic, Severity
-from acpgen.pipeline import Loaded
-from acpgen.schema.bundled import bundled_fragments, known_facts
+from acpgen.schema.bundled import bundled_fragments
+from acpgen.schema.document import Document
 from acpgen.schema.fitting import Fit, Verdict, best_fit, has_landed
 from acpgen.schema.fragment import Fragment
+from acpgen.sources.inputs import Extension, Inputs, Schema
 from acpgen.text import cut
 
 
-def carry_over(fragments: Sequence[Fragment], loaded: Loaded, *, spec: str) -> tuple[Loaded, list[Diagnostic]]:
-    """Add to `loaded`, the schema `spec`, those of `fragments` that fit it, without those that it has already.
+def carry_over(fragments: Sequence[Fragment], inputs: Inputs, *, spec: str) -> tuple[Inputs, list[Diagnostic]]:
+    """Add to `inputs`, the schema `spec`, those of `fragments` that fit it, without those that it has already.
 
     A bundled extension becomes the revision that fits. Returns a note for each that is part of the schema by now, and a
     warning for each that is left out.
     """
-    present = {fragment.id for fragment in loaded.fragments}
-    fits = [_fit(each, fragments, loaded) for each in fragments if each.id not in present]
+    present = {fragment.id for fragment in inputs.fragments}
+    fits = [_fit(each, fragments, inputs.schema) for each in fragments if each.id not in present]
     kept = _with_requirements([found.fragment for found in fits if found.verdict.fits], present)
-    diagnostics = [found for each in fits if (found := _remark(each, loaded, spec, is_kept=each.fragment in kept))]
-    return replace(loaded, fragments=(*loaded.fragments, *kept)), diagnostics
+    diagnostics = [found for each in fits if (found := _remark(each, inputs.base, spec, is_kept=each.fragment in kept))]
+    return inputs.extended([Extension.of_fragment(each) for each in kept]), diagnostics
 
 
-def _remark(found: Fit, loaded: Loaded, spec: str, *, is_kept: bool) -> Diagnostic | None:
+def _remark(found: Fit, base: Document, spec: str, *, is_kept: bool) -> Diagnostic | None:
     extension = f"the extension {found.fragment.spec} of the package"
-    if found.verdict is Verdict.SUPERSEDED or (not is_kept and has_landed(found.fragment, loaded.base)):
+    if found.verdict is Verdict.SUPERSEDED or (not is_kept and has_landed(found.fragment, base)):
         message = f"{extension} is part of {cut(spec)} now"
         hint = "leave it out when you build with that schema"
         return Diagnostic(code="extension-landed", severity=Severity.NOTE, message=message, hint=hint)
@@ -40,14 +40,14 @@ def _remark(found: Fit, loaded: Loaded, spec: str, *, is_kept: bool) -> Diagnost
     return Diagnostic(code="extension-left-out", severity=Severity.WARNING, message=message, hint=hint)
 
 
-def _fit(fragment: Fragment, others: Sequence[Fragment], loaded: Loaded) -> Fit:
+def _fit(fragment: Fragment, others: Sequence[Fragment], schema: Schema) -> Fit:
     """The fit of a fragment, or of another revision of it if it is bundled and does not apply itself."""
-    bundled = bundled_fragments(loaded.protocol)
+    bundled = bundled_fragments(schema.protocol)
     revisions = [fragment]
     if any(each.document.digest == fragment.document.digest for each in bundled):
         revisions += [each for each in reversed(bundled) if each.id == fragment.id and each.spec != fragment.spec]
-    facts, _ = known_facts(loaded.base, loaded.protocol, loaded.release)
-    return best_fit(revisions, loaded.base, protocol=loaded.protocol, facts=facts, others=[*others, *bundled])
+    others = [*others, *bundled]
+    return best_fit(revisions, schema.document, protocol=schema.protocol, facts=schema.facts, others=others)
 
 
 def _with_requirements(fragments: Sequence[Fragment], present: Iterable[str]) -> list[Fragment]:

@@ -9,7 +9,6 @@ import subprocess
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.document import check_size
 
-_TIMEOUT = 30.0
 _QUIET = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 """No translated messages, no network, no locks, no questions."""
 
@@ -84,10 +83,9 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             env=environment,
-            timeout=_TIMEOUT,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise input_error("git-failed", f"git cannot be run: {error}") from None
 
 

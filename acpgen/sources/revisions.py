@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -17,32 +17,17 @@ from acpgen.diagnostics import Diagnostic, InputError, Report, input_error
 from acpgen.ir import model as ir
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
-from acpgen.pipeline import Loaded
 from acpgen.roles import Role
-from acpgen.schema.bundled import Release, bundled_fragments, find_release, known_facts, list_releases, load_release
-from acpgen.schema.document import Document, parse_document, read_bytes
-from acpgen.schema.fitting import choose_fragment
-from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
+from acpgen.schema.bundled import Release, bundled_fragments, find_release, list_releases
+from acpgen.schema.document import read_bytes
 from acpgen.sources.carrying import carry_over
 from acpgen.sources.git import read_in_revision
-from acpgen.text import cut, digest
+from acpgen.sources.inputs import Extension, File, Inputs, Schema, find_extension, read_file
+from acpgen.text import cut
 
 T = TypeVar("T")
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """The bytes of a file on disk or in git. `label` is the name that the user gave, `name` its last part."""
-
-    label: str
-    data: bytes = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The last part of the label."""
-        return re.split(r"[/\\:]", self.label)[-1]
 
 
 Files = Mapping[str, File]
@@ -57,7 +42,7 @@ class Subject:
     """
 
     spec: str
-    loaded: Loaded
+    inputs: Inputs
     options: ir.Options | None = None
     is_subpackage: bool = False
     notes: Sequence[Diagnostic] = ()
@@ -65,11 +50,11 @@ class Subject:
     @property
     def title(self) -> str:
         """The heading of the subject: the spec, and the schema that it stands for."""
-        loaded = self.loaded
-        if not loaded.fragments and is_release(self.spec):
+        inputs = self.inputs
+        if not inputs.extensions and is_release(self.spec):
             return self.spec
-        base = loaded.base.origin if loaded.release is not None else f"protocol {loaded.protocol}"
-        return f"{self.spec} ({' + '.join([base, *sorted(each.origin for each in loaded.fragments)])})"
+        base = inputs.schema.origin if inputs.release is not None else f"protocol {inputs.protocol}"
+        return f"{self.spec} ({' + '.join([base, *sorted(each.origin for each in inputs.fragments)])})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +104,7 @@ def read_files(specs: Iterable[str], *, optional: Iterable[str] = ()) -> Files:
         with suppress(InputError):
             found.append(_read(spec))
     found += map(_read, specs)
-    return {digest(file.data): file for file in found}
+    return {file.digest: file for file in found}
 
 
 def is_release(spec: str) -> bool:
@@ -197,60 +182,52 @@ def _resolve(
     files: Files,
 ) -> list[Subject]:
     """The subjects of one side, each with the extensions that fit it, and those of the package among `others`."""
-    loaded = [_load(each, protocol, files) for each in parts]
-    fitting = _fitting(loaded, extensions)
+    inputs = [_inputs(each, protocol, files).parsed() for each in parts]
+    fitting = _fitting(inputs, extensions)
     subjects: list[Subject] = []
-    for part, other, each in zip(parts, others, loaded, strict=True):
-        subject = Subject(spec=spec, loaded=_extended(each, fitting[each.protocol]))
+    for part, other, each in zip(parts, others, inputs, strict=True):
+        added = [find_extension(spec, each.schema) for spec in fitting[each.protocol]]
+        subject = Subject(spec=spec, inputs=each.extended(added).parsed())
         if isinstance(part, _Package):
             subject = replace(subject, options=part.options, is_subpackage=not part.is_only)
         elif isinstance(other, _Package):
-            carried, notes = carry_over(_built_from(other, files).fragments, subject.loaded, spec=spec)
-            subject = replace(subject, loaded=carried, notes=notes)
+            carried, notes = carry_over(_built_from(other, files).fragments, subject.inputs, spec=spec)
+            subject = replace(subject, inputs=carried, notes=notes)
         subjects.append(subject)
     return subjects
 
 
-def _load(found: Found, protocol: int, files: Files) -> Loaded:
+def _inputs(found: Found, protocol: int, files: Files) -> Inputs:
     match found:
         case Release():
-            return Loaded(base=load_release(found), fragments=(), protocol=found.protocol, release=found)
+            return Inputs(schema=Schema.of_release(found))
         case _Package():
             return _built_from(found, files)
         case File():
-            return Loaded(base=_document(found, protocol), fragments=(), protocol=protocol, release=None)
+            return Inputs(schema=_schema_in(found, protocol))
 
 
-def _fitting(loaded: Sequence[Loaded], extensions: Sequence[str]) -> dict[int, list[str]]:
+def _fitting(inputs: Sequence[Inputs], extensions: Sequence[str]) -> dict[int, list[str]]:
     """The extensions for each protocol: those that fit it, and those that fit none, so that they are reported."""
-    found: dict[int, list[str]] = {each.protocol: [] for each in loaded}
+    found: dict[int, list[str]] = {each.protocol: [] for each in inputs}
     for spec in extensions:
-        for each in [each for each in loaded if len(loaded) == 1 or _fits(spec, each)] or loaded:
+        for each in [each for each in inputs if len(inputs) == 1 or _fits(spec, each.schema)] or inputs:
             found[each.protocol].append(spec)
     return found
 
 
-def _fits(spec: str, loaded: Loaded) -> bool:
+def _fits(spec: str, schema: Schema) -> bool:
     with suppress(InputError):
-        return all(loaded.protocol in each.protocols for each in _extended(loaded, [spec]).fragments)
+        return schema.protocol in find_extension(spec, schema).fragment.protocols
     return False
 
 
-def _document(file: File, protocol: int) -> Document:
-    found = parse_document(file.data, label=file.label, origin=f"ACP v{protocol}, {file.name}")
-    if "fragment" in found.root and "protocols" in found.root:
+def _schema_in(file: File, protocol: int) -> Schema:
+    found = Schema.of_file(file, protocol)
+    if "fragment" in found.document.root and "protocols" in found.document.root:
         hint = "compare two schemas, and give the extension with --extension, --old-extension or --new-extension"
         raise input_error("fragment-as-schema", f"{cut(file.label)} is an extension, not a schema", hint=hint)
     return found
-
-
-def _extended(loaded: Loaded, extensions: Sequence[str]) -> Loaded:
-    """Add extensions to an input, without those that it has already."""
-    known = {fragment.document.digest for fragment in loaded.fragments}
-    facts, _ = known_facts(loaded.base, loaded.protocol, loaded.release)
-    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, facts=facts) for each in extensions]
-    added = tuple(fragment for fragment in load_fragments(files) if fragment.document.digest not in known)
-    return replace(loaded, fragments=(*loaded.fragments, *added))
 
 
 # --- Specs -----------------------------------------------------------------------------------------------------------
@@ -259,8 +236,7 @@ def _extended(loaded: Loaded, extensions: Sequence[str]) -> Loaded:
 def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
     for path in (Path(spec), Path(spec) / LOCK_NAME):
         if _is_file(path):
-            label = spec if path == Path(spec) else path.as_posix()
-            return _recognised(File(label=label, data=read_bytes(path, label=label)))
+            return _recognised(read_file(path, label=spec if path == Path(spec) else path.as_posix()))
     if match := _RELEASE.fullmatch(spec):
         return [find_release(int(match[1]), match[2])]
     if ":" in spec:
@@ -291,8 +267,8 @@ def _is_file(path: Path) -> bool:
 def _read(spec: str) -> File:
     if ":" in spec and not _is_file(Path(spec)):
         label, data = read_in_revision(spec, in_folder=LOCK_NAME)
-        return File(label=label, data=data)
-    return File(label=spec, data=read_bytes(Path(spec), label=spec))
+        return File(label=label, name=re.split(r"[/\\:]", label)[-1], data=data)
+    return read_file(Path(spec), label=spec)
 
 
 def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
@@ -313,10 +289,9 @@ def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
 # --- Manifests ------------------------------------------------------------------------------------------------------
 
 
-def _built_from(package: _Package, files: Files) -> Loaded:
-    base, release = _schema(package, files)
-    fragments = tuple(_fragment(each, package, files) for each in package.extensions)
-    return Loaded(base=base, fragments=fragments, protocol=package.protocol, release=release)
+def _built_from(package: _Package, files: Files) -> Inputs:
+    extensions = tuple(_extension(each, package, files) for each in package.extensions)
+    return Inputs(schema=_schema(package, files), extensions=extensions)
 
 
 def _read_package(file: File) -> list[_Package]:
@@ -362,25 +337,24 @@ def _input(raw: Mapping[str, Any]) -> _Input:
     return _Input(name=raw["name"], digest=raw["sha256"])
 
 
-def _schema(package: _Package, files: Files) -> tuple[Document, Release | None]:
+def _schema(package: _Package, files: Files) -> Schema:
     wanted = package.schema
     key = (package.protocol, wanted.name)
     release = next((each for each in list_releases() if (each.protocol, each.spec) == key), None)
-    if release is not None and (bundled := load_release(release)).digest == wanted.digest:
-        return bundled, release
+    if release is not None and (bundled := Schema.of_release(release)).file.digest == wanted.digest:
+        return bundled
     if wanted.digest in files:
-        return _document(files[wanted.digest], package.protocol), None
+        return _schema_in(files[wanted.digest], package.protocol)
     raise _missing("schema", wanted, package, is_known=release is not None)
 
 
-def _fragment(wanted: _Input, package: _Package, files: Files) -> Fragment:
+def _extension(wanted: _Input, package: _Package, files: Files) -> Extension:
     # a name from a manifest is untrusted: it is compared with those that are bundled, and becomes no path
     bundled = next((each for each in bundled_fragments(package.protocol) if each.spec == wanted.name), None)
     if bundled is not None and bundled.document.digest == wanted.digest:
-        return bundled
+        return Extension.of_fragment(bundled)
     if wanted.digest in files:
-        file = files[wanted.digest]
-        return load_fragment(parse_document(file.data, label=file.label, origin=file.label), label=file.label)
+        return Extension.of_file(files[wanted.digest])
     raise _missing("extension", wanted, package, is_known=bundled is not None)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
-from acpgen.pipeline import load
 from acpgen.schema.bundled import find_release, list_releases, load_facts
 from acpgen.schema.compose import compose
 from acpgen.schema.facts import NO_FACTS
 from acpgen.schema.walk import definition_pointer
-from acpgen.sources.inputs import find_inputs
+from acpgen.sources.inputs import load
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
 from tests.fidelity.expecting import Expecting
 from tests.fidelity.making import Maker
@@ -90,11 +89,10 @@ class Subject:
 
 def composed_root(sources: SchemaChoice) -> dict[str, Any]:
     """The schema that `sources` compose to."""
-    inputs = find_inputs(sources)
-    loaded = load(inputs)
+    inputs = load(sources)
     facts = load_facts(inputs.release) if inputs.release else NO_FACTS
     release = inputs.release.name if inputs.release else None
-    composed = compose(loaded.base, loaded.fragments, protocol=inputs.protocol, release=release, facts=facts)
+    composed = compose(inputs.base, inputs.fragments, protocol=inputs.protocol, release=release, facts=facts)
     return composed.root
 
 

@@ -15,8 +15,6 @@ from acpgen.schema.document import Document, parse_document
 _COMMENT = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MAX_VALUES = 50
-_MAX_NAME = 200
-"""The limit for the name of a method, in characters."""
 _DECODER = json.JSONDecoder()
 _SCHEMA = re.compile(r'"(?:properties|items|enum|anyOf|oneOf|allOf)"\s*:\s*[{\[]|"type"\s*:\s*"(?:object|string)"')
 
@@ -143,7 +141,7 @@ def read_calls(messages: Iterable[Piece], report: Report) -> list[Call]:
     asked: dict[str, str] = {}
     for piece in messages:
         key, method, location = repr(piece.root.get("id")), piece.root.get("method"), piece.location("")
-        if isinstance(method, str) and 0 < len(method) <= _MAX_NAME:
+        if isinstance(method, str) and method:
             is_request = "id" in piece.root
             if is_request:
                 asked[key] = method

@@ -1,4 +1,4 @@
-"""The page: one or several protocols, rendered by the templates of `templates/reference/`."""
+"""The reference page: a chapter for each protocol, rendered by the templates of `templates/reference/`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from acpgen.reference.markup import code, link, prose
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 
 
-class ProtocolView:
+class Chapter:
     """The methods and types of a protocol, and their anchors, which are permanent.
 
     Anchors are `vN/methods/WIRE`, `vN/types/NAME`, `vN/types/NAME.PROPERTY`, `vN/types/NAME.VALUE` for a tag of a union
@@ -67,7 +67,7 @@ class ProtocolView:
 
 def render_page(compiled: Sequence[Compiled]) -> str:
     """The text of the page for protocols in ascending order. The same input gives the same text."""
-    views = [ProtocolView(each, is_single=len(compiled) == 1) for each in compiled]
+    views = [Chapter(each, is_single=len(compiled) == 1) for each in compiled]
     as_json = partial(json.dumps, indent=2, ensure_ascii=False)
     changes = [(old, new, compare(old.model, new.model).findings) for old, new in pairwise(views)]
     return render_html(
