@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -247,7 +247,7 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(process.returncode)
 """
-"""Says what the command took at most. It is small: what a process starts counts the memory of its starter as its own."""
+"""Says what the command took at most. It is small: what a process starts counts the memory of its starter, too."""
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,8 @@ def test_a_flood_in_both_directions(tmp_path: Path, mib: int) -> None:
     assert kib < 300 * 1024, "of acpgen, the recorder and the command, the one that took most"
 
 
-def test_lines_that_are_lost_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes_on", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_lines_that_are_lost_are_counted(tmp_path: Path, goes_on: bool) -> None:
     """A recorder that stands still, as on a slow disk, does not stop the conversation."""
     size = 40 * 2**20
     code = f"""
@@ -306,13 +307,21 @@ while left:
         process.stdin.write(b"\n")
         process.stdin.close()
         assert len(process.stdout.read()) == size
-        os.kill(recorder, signal.SIGCONT)
+        if goes_on:
+            os.kill(recorder, signal.SIGCONT)
+        else:
+            time.sleep(7)  # by then, acpgen waits no longer for what is queued
+            os.kill(recorder, signal.SIGCONT)
         assert process.wait(SECONDS) == 0
         wait_for_end(recorder)
     found = lines(tmp_path / "out")
     lost = sum(line.get("lost", 0) for line in found)
     assert 0 < lost < size
-    assert all(set(line["raw"]) == {"x"} for line in recorded(tmp_path / "out", "agent")[1:])
+    kept = recorded(tmp_path / "out", "agent")[1:]
+    assert all(set(line["raw"]) == {"x"} for line in kept)
+    divided = 2 * 100 * sum("lost" in line for line in found)
+    assert size - divided <= lost + sum(line["size"] + 1 for line in kept) <= size
+    assert found[-1]["end"] == 0
 
 
 def children(pid: int) -> list[int]:
@@ -456,6 +465,38 @@ os._exit(4)
         assert (ran.returncode, len(ran.stdout)) == (4, 60_000)
     finally:
         os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
+
+
+def test_a_process_left_behind_that_writes_on_delays_nothing(tmp_path: Path) -> None:
+    """Not even for a client that is slower: for it, the pipe is never empty."""
+    endless = f"""
+import os
+os.write(1, b"ready\\n")
+open({str(tmp_path / "writes")!r}, "w")
+while True:
+    os.write(1, b"x" * 65536)
+"""
+    code = f"""
+import os, subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", {endless!r}], stderr=subprocess.DEVNULL)
+open({str(tmp_path / "pid")!r}, "w").write(str(left.pid))
+while not os.path.exists({str(tmp_path / "writes")!r}):
+    time.sleep(0.02)
+time.sleep(0.2)  # the pipe is full
+os._exit(4)
+"""
+    with started(tmp_path / "out", code) as process:
+        assert process.stdout is not None
+        try:
+            size = 0
+            while chunk := process.stdout.read(2**14):
+                size += len(chunk)
+                assert size < 2**24
+                time.sleep(0.001)
+            assert process.wait(SECONDS) == 4
+        finally:
+            with suppress(ProcessLookupError):  # nobody reads what it writes
+                os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
 
 
 def test_a_client_that_reads_late_gets_all(tmp_path: Path) -> None:
