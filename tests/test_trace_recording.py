@@ -562,10 +562,20 @@ def test_a_new_file_begins_at_the_size(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.1"]
     assert max(path.stat().st_size for path in tmp_path.iterdir()) <= 2**20
     first, second = lines(tmp_path / "out.1"), lines(out)
-    assert first[0] == second[0]
+    assert {**first[0], "continues": True} == second[0]
     assert second[-1]["end"] == 0
     assert [line["msg"] for line in [*first[1:], *second[1:-1]]] == [message] * (len(first) + len(second) - 3)
     assert 100 < len(first) + len(second) - 3 < 250
+
+
+def test_a_line_that_was_cut_ends_before_the_next(tmp_path: Path) -> None:
+    """As after a full disk, or a crash of the system."""
+    out = tmp_path / "out"
+    out.write_text('{"t": 0.5, "msg": {"jso', encoding="utf-8")
+    run(out, COPY, text(MESSAGES[0]))
+    cut, *rest = out.read_text(encoding="utf-8").splitlines()
+    assert cut == '{"t": 0.5, "msg": {"jso'
+    assert [next(iter(json.loads(line))) for line in rest] == ["acp_trace", "t", "t", "t"]
 
 
 def test_two_conversations_in_one_file(tmp_path: Path) -> None:
@@ -614,6 +624,17 @@ CONCEALED = {
     "escapes in names": text(NEW).replace(b'"env"', b'"\\u0065nv"').replace(b'"headers"', b'"header\\u0073"'),
     "an escape in a method": text({**LOGIN, "method": "auth/login"}).replace(b"auth/login", b"auth\\/login"),
     "two members with one name": text(NEW).replace(b'"params": {', b'"params": {"env": ["sk-7d1"], "env": [], '),
+    "the results of logins in a batch": text(
+        [{**LOGIN, "id": 3}, {**LOGIN, "id": "4"}],
+        [{"jsonrpc": "2.0", "id": each, "result": {"token": SECRET}} for each in (3, "4")],
+    ),
+    "the result of a login within another message": text(
+        {"jsonrpc": "2.0", "id": 5, "method": "proxy/successor", "params": LOGIN},
+        {"jsonrpc": "2.0", "id": 5, "result": {"token": SECRET}},
+    ),
+    "a byte order mark": b"\xef\xbb\xbf" + text(NEW),
+    "a prefix": b"agent 1 [x]: " + text(NEW),
+    "two bytes a character": text(NEW)[:-1].decode().encode("utf-16-le") + b"\n",
     "half a line": text(NEW)[:-20],
     "what is not quite JSON": text(NEW)[:-2] + b",\n",
     "a line that is cut": text(NEW)[:-3] + b"," * 600_000 + b"\n",
