@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -218,7 +219,8 @@ def run_recorded(command: tuple[str, ...], recording: Recording) -> int:
 
     Raises `OSError` if the file cannot be written, or the command not be started; its `filename` says which.
     """
-    recorder, sink = fork_recorder(open_file(recording, command))
+    shown = command if recording.shows_secrets else command[:1]
+    recorder, sink = fork_recorder(open_file(recording, command=shown, cwd=str(Path.cwd())))
     with _signals() as forward:
         try:
             process = _start(command)

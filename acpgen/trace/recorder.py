@@ -53,13 +53,22 @@ def _writing() -> Any:
     return module
 
 
-def open_file(recording: Recording, command: tuple[str, ...]) -> Any:
-    """The file, with its first line. Raises `OSError`."""
+def open_file(recording: Recording, **about: object) -> Any:
+    """The file, with a first line that has `about`. Raises `OSError`."""
     writing = _writing()
-    shown = {"command": list(command)} if recording.shows_secrets else {"command": command[:1]}
     secrets = read_secrets()
     mask = None if recording.shows_secrets else writing.Mask(secrets.properties, secrets.params)
-    return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **shown, cwd=str(Path.cwd()))
+    return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **about)
+
+
+def check_file(recording: Recording) -> None:
+    """Make the file, unless it is there. Raises `OSError` if it cannot be written."""
+    os.close(_writing().opened(os.fspath(recording.path)))
+
+
+def max_line() -> int:
+    """The most bytes of a message that is recorded as a whole."""
+    return int(_writing().MAX_LINE)
 
 
 class _Lines:
@@ -106,8 +115,7 @@ class _Recorder:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        limit = _writing().MAX_LINE
-        self._lines = {SENT[side]: _Lines(limit, self._adder(side)) for side in Side}
+        self._lines = {SENT[side]: _Lines(max_line(), self._adder(side)) for side in Side}
         self._command: int | None = None
 
     def _adder(self, side: Side) -> Callable[[bytes, float, int], None]:

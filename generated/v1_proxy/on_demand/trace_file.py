@@ -171,7 +171,7 @@ class TraceFile:
         started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         head = {"acp_trace": 1, "started": started, "connection": self._connection, **about}
         self._head = _json({**head, "continues": True}).encode() + b"\n"
-        self._file = _opened(self._path)
+        self._file = opened(self._path)
         _write(self._file, _json(head).encode() + b"\n")
 
     def message(self, text: bytes, *, sender: str, to: str, at: float, size: int, **more: object) -> None:
@@ -199,13 +199,13 @@ class TraceFile:
         """Begin a new file. Another process may have renamed the old one already."""
         if _is_at(self._file, self._path):
             os.replace(self._path, f"{self._path}.1")
-        following = _opened(self._path)
+        following = opened(self._path)
         os.close(self._file)
         self._file = following
         _write(self._file, self._head)
 
 
-def _opened(path: str) -> int:
+def opened(path: str) -> int:
     """Open a file to append to: a regular one, no link to one, which the owner alone can read.
 
     If its last line is cut, as after a full disk, that line gets its end.
