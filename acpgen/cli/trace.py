@@ -66,7 +66,7 @@ def trace_command(
         str | None,
         typer.Option(metavar="URL", help="The remote agent to which --listen passes it on.", show_default=False),
     ] = None,
-    secrets: Annotated[bool, typer.Option("--secrets", help="Record secrets as they are.")] = False,
+    secrets: Annotated[bool, typer.Option("--secrets", help="Record, or show, secrets as they are.")] = False,
     max_mib: Annotated[
         int,
         typer.Option("--max-mib", min=1, help="The size at which the file is renamed to FILE.1, and begins anew."),
@@ -106,22 +106,22 @@ def trace_command(
     if len(words) != 1:
         hint = "to record what a command reads and writes, add --out FILE"
         raise input_error("usage", "one FILE can be checked at a time", hint=hint)
-    _check(Path(words[0]), given, form, html=html, reference=reference)
-
-
-def _check(
-    file: Path, given: parameters.Given, form: DiagnosticFormat, *, html: Path | None, reference: str | None
-) -> None:
-    from acpgen.trace.reading import read_trace
-
-    trace = read_trace(file, _models(given), keep=html is not None)
-    print_diagnostics(trace.diagnostics, form)
+    trace = _read(Path(words[0]), given, form, keep=html is not None, shows_secrets=secrets)
     if html is not None:
         _write_page(html, trace, reference)
     if form is DiagnosticFormat.TEXT:
         _print_totals(trace.totals)
     if trace.counts[Severity.ERROR]:
         raise typer.Exit(1)
+
+
+def _read(file: Path, given: parameters.Given, form: DiagnosticFormat, *, keep: bool, shows_secrets: bool) -> Trace:
+    """Read the trace, and print its findings."""
+    from acpgen.trace.reading import read_trace
+
+    trace = read_trace(file, _models(given), keep=keep, shows_secrets=shows_secrets)
+    print_diagnostics(trace.diagnostics, form)
+    return trace
 
 
 def _models(given: parameters.Given) -> dict[int, Model]:

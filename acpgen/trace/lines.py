@@ -71,6 +71,11 @@ def read_entries(lines: Iterable[bytes], part: str = "") -> Iterator[Entry]:
             yield from _parsed(place, line[start:].strip())
 
 
+def no_message(text: str) -> str:
+    """The problem of a text that a recorder could not read."""
+    return f"{text[:80]!r} is no message"
+
+
 def continues(entry: Entry) -> bool:
     """True for the start of a file that goes on where a full one ended."""
     return entry.event is Event.START and entry.message.get("continues") is True
@@ -108,7 +113,7 @@ def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
         for each in inner if isinstance(inner, list) else [inner]:
             yield replace(entry, message=each)
     elif (raw := next((found[key] for key in _RAW if isinstance(found.get(key), str)), None)) is not None:
-        yield replace(entry, message=raw[:_SHOWN], problem=f"{raw[:80]!r} is no message")
+        yield replace(entry, message=raw[:_SHOWN], problem=no_message(raw))
     elif event := next((each for each in Event if each.value in found), None):
         yield replace(entry, event=event, message=found)
 

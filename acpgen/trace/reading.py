@@ -12,6 +12,7 @@ from acpgen.ir.model import Model
 from acpgen.trace.conversation import Conversation, Seen, Total
 from acpgen.trace.extensions import extensions_with
 from acpgen.trace.lines import LONGEST, Entry, Event, Place, continues, read_entries
+from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
 
 MOST = 10_000
@@ -70,10 +71,10 @@ class Trace:
         self.findings.append(Finding(place=place, about=misfit.about, diagnostic=diagnostic))
 
 
-def read_trace(file: Path, models: Mapping[int, Model], *, keep: bool) -> Trace:
-    """Read the trace in `file`. `keep` says whether the value has the messages, too."""
+def read_trace(file: Path, models: Mapping[int, Model], *, keep: bool, shows_secrets: bool = False) -> Trace:
+    """Read the trace in `file`. `keep` says whether the value has the messages, too. Secrets in it are masked."""
     trace = Trace(file=file, models=models)
-    if not _Reader(trace, keep=keep).read(_entries(file)):
+    if not _Reader(trace, keep=keep, shows_secrets=shows_secrets).read(_entries(file)):
         hint = "each line has a message as JSON, alone or after a prefix"
         raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
     return trace
@@ -103,13 +104,23 @@ def _sibling(file: Path, part: str) -> Path:
     return Path(f"{file}{part}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A connection that goes on."""
+
+    name: str
+    conversation: Conversation
+    masking: Masking | None
+
+
 class _Reader:
     """Gives each line to its connection. Where lines do not name it, each start of a recording is a new one."""
 
-    def __init__(self, trace: Trace, *, keep: bool) -> None:
+    def __init__(self, trace: Trace, *, keep: bool, shows_secrets: bool) -> None:
         self._trace = trace
         self._keeps = keep
-        self._open: dict[str, tuple[str, Conversation]] = {}
+        self._shows_secrets = shows_secrets
+        self._open: dict[str, _Open] = {}
         self._starts = 0
         self._lines = 0
 
@@ -136,10 +147,12 @@ class _Reader:
                 self._finish(next(iter(self._open)), is_cut=True)
             name = key or (str(self._starts) if self._starts else "")
             conversation = Conversation(self._trace.models, self._trace.totals, is_partial=continues(entry))
-            self._open[key] = (name, conversation)
-        name, conversation = self._open[key]
-        seen = conversation.read(entry, self._lines)
-        seen.connection = name
+            self._open[key] = _Open(name, conversation, None if self._shows_secrets else Masking())
+        found = self._open[key]
+        seen = found.conversation.read(entry, self._lines)
+        seen.connection = found.name
+        if found.masking is not None:
+            found.masking.hide(seen)
         self._lines += 1
         if self._keeps:
             self._trace.messages.append(seen)
@@ -147,8 +160,7 @@ class _Reader:
             self._trace.add(seen.place, misfit)
 
     def _finish(self, key: str, *, is_cut: bool) -> None:
-        _, conversation = self._open.pop(key)
-        for place, misfit in conversation.finish(is_cut=is_cut):
+        for place, misfit in self._open.pop(key).conversation.finish(is_cut=is_cut):
             self._trace.add(place, misfit)
 
 

@@ -6,7 +6,6 @@ It is a process of its own, so that reading a large message never delays the byt
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import struct
@@ -14,13 +13,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from acpgen.roles import Side
-from acpgen.schema.data import data_folder
-from acpgen.schema.secrets import read_secrets
+from acpgen.trace.writing import make_mask, trace_file
 
 HEADER = struct.Struct("!BdI")
 """Of a frame: its kind, the seconds since the start, and the bytes that follow."""
@@ -41,34 +38,20 @@ class Recording:
     max_bytes: int
 
 
-@cache
-def _writing() -> Any:
-    """The module of generated packages that writes traces."""
-    path = data_folder() / "templates" / "runtime" / "on_demand" / "trace_file.py"
-    spec = importlib.util.spec_from_file_location("acpgen_trace_file", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def open_file(recording: Recording, **about: object) -> Any:
     """The file, with a first line that has `about`. Raises `OSError`."""
-    writing = _writing()
-    secrets = read_secrets()
-    mask = None if recording.shows_secrets else writing.Mask(secrets.properties, secrets.params)
-    return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **about)
+    mask = None if recording.shows_secrets else make_mask()
+    return trace_file().TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **about)
 
 
 def check_file(recording: Recording) -> None:
     """Make the file, unless it is there. Raises `OSError` if it cannot be written."""
-    os.close(_writing().opened(os.fspath(recording.path)))
+    os.close(trace_file().opened(os.fspath(recording.path)))
 
 
 def max_line() -> int:
     """The most bytes of a message that is recorded as a whole."""
-    return int(_writing().MAX_LINE)
+    return int(trace_file().MAX_LINE)
 
 
 class _Lines:
