@@ -265,10 +265,11 @@ class NetworkExchange:
 
     def got_all(self) -> None:
         """Record the response, if it is a message, and the end of a connection."""
+        is_done = 200 <= self._status < 300
         self._finish()
         if self._line is not None and self._is_single:
             self._line.end()
-        if self._method == "DELETE" and self._name is not None and 200 <= self._status < 300:
+        if self._method == "DELETE" and self._name is not None and is_done:
             self._ledger.close(self._name)
 
     @staticmethod
@@ -285,6 +286,7 @@ class NetworkExchange:
             if self._status >= 400:
                 shown = "" if is_message else bytes(self._response.kept[: 4 * _SHOWN]).decode(errors="replace")[:_SHOWN]
                 self._line.error(f"HTTP {self._status} for {self._method}: {shown}".rstrip(": "))
+        self._status = 0
         for text in (self._request, self._response):
             text.forget()
         if self._events is not None:

@@ -164,7 +164,10 @@ class Http1(Followed):
         """End what is open."""
         if self._socket is not None:
             self._socket.exchange.end()
-        for _, exchange in self._asked:
+        unfinished = [exchange for _, exchange in self._asked]
+        if self._request is not None and self._request[1] not in unfinished:  # it was answered before its end
+            unfinished.append(self._request[1])
+        for exchange in unfinished:
             exchange.end()
         self._asked.clear()
         self._request = None

@@ -196,12 +196,15 @@ async def ask(port: int, text: bytes) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def answering(answer: bytes) -> AsyncGenerator[tuple[int, list[bytes]], None]:
-    """A server that sends the same to each client, and keeps what it gets: its port, and that."""
+async def answering(answer: bytes, last: bytes) -> AsyncGenerator[tuple[int, list[bytes]], None]:
+    """A server that sends the same to each client after its `last` bytes: its port, and what it got."""
     got: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        got.append(await reader.read(2**16))
+        found = b""
+        while not found.endswith(last):
+            found += await reader.read(2**16)
+        got.append(found)
         writer.write(answer)
         writer.close()
         await writer.wait_closed()
@@ -221,7 +224,10 @@ def test_a_refusal_is_in_the_recording(tmp_path: Path) -> None:
     refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 9\r\nConnection: close\r\n\r\nno\x00 entry"
 
     async def main() -> None:
-        async with answering(refusal) as (port, got), relay(f"http://127.0.0.1:{port}", tmp_path / "passed") as passing:
+        async with (
+            answering(refusal, HELLO) as (port, got),
+            relay(f"http://127.0.0.1:{port}", tmp_path / "passed") as passing,
+        ):
             assert await ask(passing.port, POST % (passing.port, len(HELLO), HELLO)) == refusal
             assert got == [POST % (port, len(HELLO), HELLO)]  # the rest of the header is as it was
 
@@ -247,7 +253,7 @@ STRANGE = {
 @pytest.mark.parametrize("answer", [b"", b"\xff\x00" * 9, b"HTTP/1.1 101 -\r\nUpgrade: x\r\n\r\n\x00"])
 def test_what_cannot_be_followed_passes(name: str, answer: bytes, tmp_path: Path) -> None:
     async def main() -> bytes:
-        async with answering(answer) as (port, got):
+        async with answering(answer, STRANGE[name]) as (port, got):
             process = relay(f"http://127.0.0.1:{port}", tmp_path / "passed")
             with contextlib.suppress(AssertionError):  # it says on stderr what is not recorded
                 async with process as passing:
@@ -268,7 +274,7 @@ def test_a_compressed_answer_is_read(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with (
-            answering(head + body) as (port, _),
+            answering(head + body, HELLO) as (port, _),
             relay(f"http://127.0.0.1:{port}", tmp_path / "passed") as passing,
         ):
             assert await ask(passing.port, POST % (passing.port, len(HELLO), HELLO)) == head + body
