@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import stat
@@ -294,6 +295,36 @@ def test_connections_share_a_file(acp: ModuleType, tmp_path: Path) -> None:
     run(main())
     connections = [line["connection"] for line in lines(path)]
     assert sorted(connections.count(each) for each in set(connections)) == [42] * 5
+
+
+def test_a_connection_that_was_quiet_finds_the_file(acp: ModuleType, tmp_path: Path) -> None:
+    """Meanwhile, another one has filled two files, and the one that it knows is gone."""
+    module = importlib.import_module(f"{acp.__name__}.on_demand.trace_file")
+    path = tmp_path / "trace"
+    quiet, other = (module.TraceFile(path, max_bytes=5_000, mask=None, name=each) for each in ("quiet", "other"))
+    for number in range(100):
+        other.message(b'{"text":"%s"}' % (b"x" * 500), sender="agent", to="client", at=number, size=512)
+    quiet.message(b'{"a":1}', sender="client", to="agent", at=101, size=7)
+    for each in (quiet, other):
+        each.close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["trace", "trace.1"]
+    found = [line for each in ("trace.1", "trace") for line in lines(tmp_path / each)]
+    assert found[-1]["msg"] == {"a": 1}
+    assert [line["name"] for line in found if "acp_trace" in line][-1] == "quiet"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"a":\r\n1,\n"b":"\u2028"}\n', '"msg":{"a":  1, "b":"\u2028"}'),
+        ('{"a":NaN}', '"raw":"{\\"a\\":NaN}"'),
+        ("[Infinity]", '"raw":"[Infinity]"'),
+    ],
+)
+def test_a_message_is_one_line_of_json(acp: ModuleType, text: str, line: str) -> None:
+    """Over HTTP and WebSocket, a message may have several lines."""
+    module = importlib.import_module(f"{acp.__name__}.on_demand.trace_file")
+    assert module.payload(text.encode(), None, sender="agent", to="client") == line
 
 
 # --- Every transport, by the environment -----------------------------------------------------------------------------

@@ -272,6 +272,11 @@ def test_planted_mistakes_are_found_at_their_places(name: str, tmp_path: Path) -
     assert outcome.code == 1
 
 
+def test_there_are_sixty_kinds_of_planted_mistakes() -> None:
+    """And no two of them are the same conversation."""
+    assert len({json.dumps(messages) for messages, _ in PLANTED.values()}) == len(PLANTED) >= 60
+
+
 GATED = {
     "session/load": {**S, **HERE},
     "session/list": {},

@@ -75,6 +75,40 @@ def test_every_message_is_on_the_page_as_it_was(tmp_path: Path) -> None:
     assert rendered(tmp_path, messages).messages == messages
 
 
+SECRET = "sk-7d1"
+LOGIN = ask("in", "authenticate", {"methodId": "key", "_meta": {"pin": SECRET}})
+CONFIDENTIAL = [
+    *OPENED,
+    ask(5, "session/new", {"cwd": "/", "mcpServers": [{"name": "m", "url": "u", "type": "http", "headers": SECRET}]}),
+    answer(5, {"sessionId": "t"}),
+    {"from": "client", "msg": [LOGIN]},
+    {"from": "agent", "msg": answer("in", {"_meta": {"token": SECRET}})},
+    {"from": "agent", "raw": '{"env":[{"name":"KEY","value":"' + SECRET},
+]
+
+
+def test_secrets_are_masked_unless_they_are_asked_for(tmp_path: Path) -> None:
+    """Also in what findings say, on the page and elsewhere; and lines that were cut end before them."""
+    path = written(tmp_path, CONFIDENTIAL)
+    path.write_text(path.read_text(encoding="utf-8") + '{"headers":["' + SECRET + '",\n', encoding="utf-8")
+    for options, count in (((), 0), (("--secrets",), 9)):
+        ran = run_acpgen("trace", path, "--html", "page.html", *options, cwd=tmp_path)
+        source = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert ran.code == 1
+        assert (source + ran.stderr).count(SECRET) == count
+    ran = run_acpgen("trace", path, cwd=tmp_path)
+    assert "expected an array, found ***" in ran.stderr
+    assert len(json.loads(run_acpgen("trace", path, "--format", "json", cwd=tmp_path).stderr)) == 3
+
+
+def test_what_a_recorder_has_masked_is_no_mistake(tmp_path: Path) -> None:
+    masked = [*OPENED, {"from": "client", "msg": {**LOGIN, "params": {"methodId": "key", "_meta": {"pin": "***"}}}}]
+    masked += [{"from": "agent", "masked": True, "msg": answer("in", {"_meta": {"token": "***"}})}]
+    page = rendered(tmp_path, masked)
+    assert page.index["findings"] == []
+    assert page.messages[-1] == masked[-1]["msg"]
+
+
 def test_texts_of_a_trace_are_data_and_nothing_else(tmp_path: Path) -> None:
     plain = rendered(tmp_path, [*OPENED, tell("a", {}), ask("b", "b", {}), answer("c", {})])
     strange = [tell(each, {each: each}) for each in HOSTILE]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -287,7 +287,8 @@ def test_a_flood_in_both_directions(tmp_path: Path, mib: int) -> None:
     assert kib < 300 * 1024, "of acpgen, the recorder and the command, the one that took most"
 
 
-def test_lines_that_are_lost_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes_on", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_lines_that_are_lost_are_counted(tmp_path: Path, goes_on: bool) -> None:
     """A recorder that stands still, as on a slow disk, does not stop the conversation."""
     size = 40 * 2**20
     code = f"""
@@ -306,13 +307,21 @@ while left:
         process.stdin.write(b"\n")
         process.stdin.close()
         assert len(process.stdout.read()) == size
-        os.kill(recorder, signal.SIGCONT)
+        if goes_on:
+            os.kill(recorder, signal.SIGCONT)
+        else:
+            time.sleep(7)  # by then, acpgen waits no longer for what is queued
+            os.kill(recorder, signal.SIGCONT)
         assert process.wait(SECONDS) == 0
         wait_for_end(recorder)
     found = lines(tmp_path / "out")
     lost = sum(line.get("lost", 0) for line in found)
     assert 0 < lost < size
-    assert all(set(line["raw"]) == {"x"} for line in recorded(tmp_path / "out", "agent")[1:])
+    kept = recorded(tmp_path / "out", "agent")[1:]
+    assert all(set(line["raw"]) == {"x"} for line in kept)
+    divided = 2 * 100 * sum("lost" in line for line in found)
+    assert size - divided <= lost + sum(line["size"] + 1 for line in kept) <= size
+    assert found[-1]["end"] == 0
 
 
 def children(pid: int) -> list[int]:
@@ -458,6 +467,38 @@ os._exit(4)
         os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
 
 
+def test_a_process_left_behind_that_writes_on_delays_nothing(tmp_path: Path) -> None:
+    """Not even for a client that is slower: for it, the pipe is never empty."""
+    endless = f"""
+import os
+os.write(1, b"ready\\n")
+open({str(tmp_path / "writes")!r}, "w")
+while True:
+    os.write(1, b"x" * 65536)
+"""
+    code = f"""
+import os, subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", {endless!r}], stderr=subprocess.DEVNULL)
+open({str(tmp_path / "pid")!r}, "w").write(str(left.pid))
+while not os.path.exists({str(tmp_path / "writes")!r}):
+    time.sleep(0.02)
+time.sleep(0.2)  # the pipe is full
+os._exit(4)
+"""
+    with started(tmp_path / "out", code) as process:
+        assert process.stdout is not None
+        try:
+            size = 0
+            while chunk := process.stdout.read(2**14):
+                size += len(chunk)
+                assert size < 2**24
+                time.sleep(0.001)
+            assert process.wait(SECONDS) == 4
+        finally:
+            with suppress(ProcessLookupError):  # nobody reads what it writes
+                os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
+
+
 def test_a_client_that_reads_late_gets_all(tmp_path: Path) -> None:
     code = "import os\nprint('ready', flush=True)\nos.read(0, 1)\nos.write(1, b'x' * 65536)\nos.write(1, b'y' * 65536)"
     with started(tmp_path / "out", code) as process:
@@ -521,10 +562,20 @@ def test_a_new_file_begins_at_the_size(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.1"]
     assert max(path.stat().st_size for path in tmp_path.iterdir()) <= 2**20
     first, second = lines(tmp_path / "out.1"), lines(out)
-    assert first[0] == second[0]
+    assert {**first[0], "continues": True} == second[0]
     assert second[-1]["end"] == 0
     assert [line["msg"] for line in [*first[1:], *second[1:-1]]] == [message] * (len(first) + len(second) - 3)
     assert 100 < len(first) + len(second) - 3 < 250
+
+
+def test_a_line_that_was_cut_ends_before_the_next(tmp_path: Path) -> None:
+    """As after a full disk, or a crash of the system."""
+    out = tmp_path / "out"
+    out.write_text('{"t": 0.5, "msg": {"jso', encoding="utf-8")
+    run(out, COPY, text(MESSAGES[0]))
+    cut, *rest = out.read_text(encoding="utf-8").splitlines()
+    assert cut == '{"t": 0.5, "msg": {"jso'
+    assert [next(iter(json.loads(line))) for line in rest] == ["acp_trace", "t", "t", "t"]
 
 
 def test_two_conversations_in_one_file(tmp_path: Path) -> None:
@@ -573,6 +624,17 @@ CONCEALED = {
     "escapes in names": text(NEW).replace(b'"env"', b'"\\u0065nv"').replace(b'"headers"', b'"header\\u0073"'),
     "an escape in a method": text({**LOGIN, "method": "auth/login"}).replace(b"auth/login", b"auth\\/login"),
     "two members with one name": text(NEW).replace(b'"params": {', b'"params": {"env": ["sk-7d1"], "env": [], '),
+    "the results of logins in a batch": text(
+        [{**LOGIN, "id": 3}, {**LOGIN, "id": "4"}],
+        [{"jsonrpc": "2.0", "id": each, "result": {"token": SECRET}} for each in (3, "4")],
+    ),
+    "the result of a login within another message": text(
+        {"jsonrpc": "2.0", "id": 5, "method": "proxy/successor", "params": LOGIN},
+        {"jsonrpc": "2.0", "id": 5, "result": {"token": SECRET}},
+    ),
+    "a byte order mark": b"\xef\xbb\xbf" + text(NEW),
+    "a prefix": b"agent 1 [x]: " + text(NEW),
+    "two bytes a character": text(NEW)[:-1].decode().encode("utf-16-le") + b"\n",
     "half a line": text(NEW)[:-20],
     "what is not quite JSON": text(NEW)[:-2] + b",\n",
     "a line that is cut": text(NEW)[:-3] + b"," * 600_000 + b"\n",

@@ -33,13 +33,13 @@ def _address(value: str | None) -> str | None:
 
 @parameters.takes_sources
 def trace_command(
+    given: Given,
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILE | -- COMMAND...", help="The messages to check; or what to record.", show_default=False
         ),
-    ],
-    given: Given,
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a page to look at the messages.", show_default=False),
@@ -55,9 +55,19 @@ def trace_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Run COMMAND, and record here what it reads and writes."),
+        typer.Option("--out", metavar="FILE", help="Record here what COMMAND reads and writes, or what passes."),
     ] = None,
-    secrets: Annotated[bool, typer.Option("--secrets", help="Record secrets as they are.")] = False,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Wait here for clients, and pass on what they send.", show_default=False
+        ),
+    ] = None,
+    connect: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The remote agent to which --listen passes it on.", show_default=False),
+    ] = None,
+    secrets: Annotated[bool, typer.Option("--secrets", help="Record, or show, secrets as they are.")] = False,
     max_mib: Annotated[
         int,
         typer.Option("--max-mib", min=1, help="The size at which the file is renamed to FILE.1, and begins anew."),
@@ -71,7 +81,8 @@ def trace_command(
     properties, warnings about values that leniency repairs. The page of `--html` has all messages, and loads nothing.
 
     With --out, COMMAND is an agent, and this program stands in its place: what it reads and writes is passed on
-    unchanged, and so are signals and its exit code. Environment variables, headers and logins are masked.
+    unchanged, and so are signals and its exit code. With --listen and --connect, it stands before a remote agent, and
+    needs the extra `acpgen[trace]`. Environment variables, headers and logins are masked.
 
     **Examples**
 
@@ -80,28 +91,38 @@ def trace_command(
     - `acpgen trace messages.jsonl --format github`
     - `acpgen trace messages.jsonl --html trace.html --reference site/index.html`
     - `acpgen trace --out messages.jsonl -- my-agent --acp`
+    - `acpgen trace --out messages.jsonl --listen localhost:9000 --connect https://agent.example.org/acp`
     """
-    if out is not None:
-        from acpgen.cli.record import record
+    words = words or []
+    if out is not None or listen is not None or connect is not None:
+        from acpgen.cli.record import record, record_remote
 
-        raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
+        if listen is None and connect is None and out is not None and words:
+            raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
+        if listen is None or connect is None or out is None or words:
+            hint = "a recording needs --out FILE, and either -- COMMAND or both --listen and --connect"
+            raise input_error("usage", "it is not clear what to record", hint=hint)
+        record_remote(listen, connect, out, shows_secrets=secrets, max_mib=max_mib)
+        return
     if len(words) != 1:
         hint = "to record what a command reads and writes, add --out FILE"
         raise input_error("usage", "one FILE can be checked at a time", hint=hint)
-    _check(Path(words[0]), given, form, html=html, reference=reference)
-
-
-def _check(file: Path, given: Given, form: DiagnosticFormat, *, html: Path | None, reference: str | None) -> None:
-    from acpgen.trace.reading import read_trace
-
-    trace = read_trace(file, _models(given), keep=html is not None)
-    print_diagnostics(trace.diagnostics, form)
+    trace = _read(Path(words[0]), given, form, keep=html is not None, shows_secrets=secrets)
     if html is not None:
         _write_page(html, trace, reference)
     if form is DiagnosticFormat.TEXT:
         _print_totals(trace.totals)
     if trace.counts[Severity.ERROR]:
         raise typer.Exit(1)
+
+
+def _read(file: Path, given: Given, form: DiagnosticFormat, *, keep: bool, shows_secrets: bool) -> Trace:
+    """Read the trace, and print its findings."""
+    from acpgen.trace.reading import read_trace
+
+    trace = read_trace(file, _models(given), keep=keep, shows_secrets=shows_secrets)
+    print_diagnostics(trace.diagnostics, form)
+    return trace
 
 
 def _models(given: Given) -> dict[int, ir.Model]:

@@ -55,7 +55,8 @@ class Seen:
     @property
     def place(self) -> Place:
         """Where it is, for findings that are made later."""
-        return Place(number=self.number, line=self.entry.line, protocol=self.protocol, method=self.method)
+        entry = self.entry
+        return Place(number=self.number, line=entry.line, part=entry.part, protocol=self.protocol, method=self.method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +84,12 @@ def _problem(code: str, message: str, pointer: str = "", *, severity: Severity =
 
 
 class Conversation:
-    """One connection. `models` has a model by protocol; the first counts until a version is negotiated."""
+    """One connection. `models` has a model by protocol; the first counts until a version is negotiated.
 
-    def __init__(self, models: Mapping[int, ir.Model], totals: dict[str, Total]) -> None:
+    What was said before is not known of one that is `partial`: so nothing is missing in it.
+    """
+
+    def __init__(self, models: Mapping[int, ir.Model], totals: dict[str, Total], *, is_partial: bool) -> None:
         self.models = models
         self.model = next(iter(models.values()))
         self.totals = totals
@@ -93,8 +97,8 @@ class Conversation:
         self._pending: dict[tuple[Side, str], _Call] = {}
         self._answered: dict[tuple[Side, str], None] = {}
         self._announced: dict[str, Any] = {}
-        self._sessions = Sessions()
-        self._has_started = False
+        self._sessions = Sessions(is_partial=is_partial)
+        self._has_started = self._is_partial = is_partial
         self._unfollowed = 0  # requests beyond the limit whose answers may come
         self._all_unfollowed = 0
         self._is_recorded = self._has_ended = self._has_gaps = False
@@ -265,6 +269,8 @@ class Conversation:
         """The finding of an answer to no request that is known. It may be to one that was not followed."""
         if key not in self._answered and self._unfollowed:
             self._unfollowed -= 1
+        elif key not in self._answered and self._is_partial:
+            pass  # it was asked before
         elif message.get("id") is not None or "error" not in message:
             what = "was answered before" if key in self._answered else "belongs to no request"
             yield _problem("no-request", f"the id {key[1]} {what}", "/id")

@@ -37,9 +37,11 @@ class Entry:
     """A message in a file. `sender` and `time` (in seconds) are None where the line does not say them.
 
     `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
+    `part` is the end of the file's name: a recorder renames the file when it is full.
     """
 
     line: int
+    part: str = ""
     message: Any = None
     sender: Side | None = None
     time: float | None = None
@@ -54,17 +56,29 @@ class Place:
 
     number: int
     line: int
+    part: str
     protocol: int
     method: str | None
 
 
-def read_entries(lines: Iterable[bytes]) -> Iterator[Entry]:
+def read_entries(lines: Iterable[bytes], part: str = "") -> Iterator[Entry]:
     """Read the messages of `lines`, one at a time; a batch is several entries. Lines without an object are skipped."""
     for number, line in enumerate(lines, 1):
+        place = Entry(line=number, part=part)
         if len(line) > LONGEST:
-            yield Entry(line=number, problem=f"the line has {len(line):,} bytes, more than {LONGEST:,}")
+            yield replace(place, problem=f"the line has {len(line):,} bytes, more than {LONGEST:,}")
         elif (start := _start(line)) is not None:
-            yield from _parsed(number, line[start:].strip())
+            yield from _parsed(place, line[start:].strip())
+
+
+def no_message(text: str) -> str:
+    """The problem of a text that a recorder could not read."""
+    return f"{text[:80]!r} is no message"
+
+
+def continues(entry: Entry) -> bool:
+    """True for the start of a file that goes on where a full one ended."""
+    return entry.event is Event.START and entry.message.get("continues") is True
 
 
 def _start(line: bytes) -> int | None:
@@ -75,31 +89,31 @@ def _start(line: bytes) -> int | None:
     return found if found >= 0 else None
 
 
-def _parsed(number: int, text: bytes) -> Iterator[Entry]:
+def _parsed(place: Entry, text: bytes) -> Iterator[Entry]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         if text[:2] in (b'{"', b"[{"):
             shown = text[:_SHOWN].decode(errors="replace")
-            yield Entry(line=number, message=shown, problem=f"the line is no JSON: {error}")
+            yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
         return
     for each in found if isinstance(found, list) else [found]:
         if isinstance(each, dict):
-            yield from _entries(number, each)
+            yield from _entries(place, each)
 
 
-def _entries(number: int, found: dict[str, Any]) -> Iterator[Entry]:
+def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
     """The messages of an object: itself, or what it has. An envelope may have a batch."""
     if _is_message(found):
-        yield Entry(line=number, message=found)
+        yield replace(place, message=found)
         return
-    entry = Entry(line=number, sender=_sender(found), time=_time(found), connection=_connection(found))
+    entry = replace(place, sender=_sender(found), time=_time(found), connection=_connection(found))
     inner = next((found[key] for key in _PAYLOADS if isinstance(found.get(key), (dict, list))), None)
     if inner is not None:
         for each in inner if isinstance(inner, list) else [inner]:
             yield replace(entry, message=each)
     elif (raw := next((found[key] for key in _RAW if isinstance(found.get(key), str)), None)) is not None:
-        yield replace(entry, message=raw[:_SHOWN], problem=f"{raw[:80]!r} is no message")
+        yield replace(entry, message=raw[:_SHOWN], problem=no_message(raw))
     elif event := next((each for each in Event if each.value in found), None):
         yield replace(entry, event=event, message=found)
 

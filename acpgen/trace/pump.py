@@ -11,6 +11,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -26,7 +28,25 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _STUCK_SECONDS = 5.0
 """How long a client may take no bytes after the end of the command, until the rest is dropped."""
 _FLUSH_SECONDS = 5.0
-"""How long the exit code may wait for the recorder. It goes on afterwards, if it has to."""
+"""How long the exit code may wait for the recorder to take what is queued, and then for its end. It goes on afterwards,
+if it has to."""
+_PIPE_BYTES = 2**20
+"""The most bytes that a pipe holds, as systems are set up."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A frame that waits, or its rest. With it, `weight` bytes of a side would be lost."""
+
+    rest: bytes
+    side: Side | None
+    weight: int
+    is_begun: bool = False
+
+    @property
+    def size(self) -> int:
+        """The memory that it takes."""
+        return len(self.rest) + _FRAME_BYTES
 
 
 class _Feed:
@@ -36,7 +56,7 @@ class _Feed:
         os.set_blocking(sink, False)
         self._sink = sink
         self._start = time.monotonic()
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[_Frame] = deque()
         self._bytes = 0
         self._lost = dict.fromkeys(Side, 0)
         self._is_ending = False
@@ -52,47 +72,66 @@ class _Feed:
                 self._lost[side] += len(data)
             else:
                 self._tell_lost(side)
-                self._put(SENT[side], data)
+                self._put(SENT[side], data, side, len(data))
 
-    def tell(self, kind: int, number: int) -> None:
-        """Hand over a number."""
+    def begin(self, process: int) -> None:
+        """Hand over the id of the process."""
         with self._changed:
-            self._put(kind, b"%d" % number)
+            self._put(STARTED, b"%d" % process)
 
-    def end(self) -> None:
-        """Hand over what is left, and close the pipe."""
+    def end(self, code: int) -> None:
+        """Hand over what is left and the exit code. What the recorder does not take in time is lost, and counted."""
         with self._changed:
-            for side in Side:
-                self._tell_lost(side)
-            self._is_ending = True
-            self._changed.notify()
+            self._finish(code)
         self._thread.join(_FLUSH_SECONDS)
+        if self._thread.is_alive():
+            with self._changed:
+                self._drop()
+                self._finish(code)
+            self._thread.join(_FLUSH_SECONDS)
+
+    def _finish(self, code: int) -> None:
+        for side in Side:
+            self._tell_lost(side)
+        self._put(ENDED, b"%d" % code)
+        self._is_ending = True
+        self._changed.notify()
+
+    def _drop(self) -> None:
+        """Forget the queue, but for the rest of a frame of which the recorder has the start."""
+        kept = deque(frame for frame in self._queue if frame.is_begun)
+        for frame in self._queue:
+            if frame.side is not None and not frame.is_begun:
+                self._lost[frame.side] += frame.weight
+        self._queue, self._bytes = kept, sum(frame.size for frame in kept)
 
     def _tell_lost(self, side: Side) -> None:
         if lost := self._lost[side]:
             self._lost[side] = 0
-            self._put(LOST[side], b"%d" % lost)
+            self._put(LOST[side], b"%d" % lost, side, lost)
 
-    def _put(self, kind: int, data: bytes) -> None:
+    def _put(self, kind: int, data: bytes, side: Side | None = None, weight: int = 0) -> None:
         if self._is_broken:
             return
-        frame = HEADER.pack(kind, time.monotonic() - self._start, len(data)) + data
+        head = HEADER.pack(kind, time.monotonic() - self._start, len(data))
+        frame = _Frame(head + data, side, weight)
         if not self._queue:  # at once, so that nothing waits here if this process is killed
-            frame = self._sent(frame)
-        if frame:
+            self._send(frame)
+        if frame.rest:
             self._queue.append(frame)
-            self._bytes += len(frame) + _FRAME_BYTES
+            self._bytes += frame.size
             self._changed.notify()
 
-    def _sent(self, frame: bytes) -> bytes:
-        """Send what the pipe takes of a frame; returns the rest."""
+    def _send(self, frame: _Frame) -> None:
+        """Send what the pipe takes of a frame."""
         try:
-            return frame[os.write(self._sink, frame) :]
+            frame.rest = frame.rest[os.write(self._sink, frame.rest) :]
+            frame.is_begun = True
         except BlockingIOError:
-            return frame
+            pass
         except OSError:
             self._is_broken = True
-            return b""
+            frame.rest = b""
 
     def _run(self) -> None:
         """Send the queue."""
@@ -101,12 +140,18 @@ class _Feed:
         while self._has_more():
             ready.poll()
             with self._changed:
-                frame = self._queue.popleft()
-                self._bytes -= len(frame) + _FRAME_BYTES
-                if frame := self._sent(frame):
-                    self._queue.appendleft(frame)
-                    self._bytes += len(frame) + _FRAME_BYTES
+                self._send_first()
         os.close(self._sink)
+
+    def _send_first(self) -> None:
+        if not self._queue:  # it was dropped meanwhile
+            return
+        frame = self._queue.popleft()
+        self._bytes -= frame.size
+        self._send(frame)
+        if frame.rest:
+            self._queue.appendleft(frame)
+            self._bytes += frame.size
 
     def _has_more(self) -> bool:
         with self._changed:
@@ -125,6 +170,7 @@ class _Direction(threading.Thread):
         self._target = target
         self._feed = feed
         self._finish, self._wake = os.pipe()
+        self._left: int | None = None  # the bytes that may still pass, once the command has ended
         self.moved = 0
         """How many times bytes were written."""
 
@@ -138,7 +184,8 @@ class _Direction(threading.Thread):
             _let_go(descriptor)
 
     def finish(self) -> None:
-        """Pass on what has arrived, and end: processes that the command has left may keep the pipe open."""
+        """Pass on what has arrived, and end: processes that the command has left may keep the pipe open, and write."""
+        self._left = _PIPE_BYTES
         os.close(self._wake)
 
     def _read(self) -> bytes:
@@ -146,7 +193,12 @@ class _Direction(threading.Thread):
         ready.register(self._source, select.POLLIN)
         ready.register(self._finish, select.POLLIN)
         found = {descriptor for descriptor, _ in ready.poll()}
-        return os.read(self._source, _CHUNK) if self._source in found else b""
+        if self._source not in found or self._left == 0:
+            return b""
+        data = os.read(self._source, _CHUNK if self._left is None else min(_CHUNK, self._left))
+        if self._left is not None:
+            self._left -= min(self._left, len(data))
+        return data
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
@@ -167,7 +219,8 @@ def run_recorded(command: tuple[str, ...], recording: Recording) -> int:
 
     Raises `OSError` if the file cannot be written, or the command not be started; its `filename` says which.
     """
-    recorder, sink = fork_recorder(open_file(recording, command))
+    shown = command if recording.shows_secrets else command[:1]
+    recorder, sink = fork_recorder(open_file(recording, command=shown, cwd=str(Path.cwd())))
     with _signals() as forward:
         try:
             process = _start(command)
@@ -176,10 +229,9 @@ def run_recorded(command: tuple[str, ...], recording: Recording) -> int:
             raise
         forward(process)
         feed = _Feed(sink)
-        feed.tell(STARTED, process.pid)
+        feed.begin(process.pid)
         code = _serve(process, feed)
-    feed.tell(ENDED, code)
-    feed.end()
+    feed.end(code)
     _wait_for(recorder)
     return code
 

@@ -11,7 +11,8 @@ from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
 from acpgen.ir import model as ir
 from acpgen.trace.conversation import Conversation, Seen, Total
 from acpgen.trace.extensions import extensions_with
-from acpgen.trace.lines import LONGEST, Entry, Event, Place, read_entries
+from acpgen.trace.lines import LONGEST, Entry, Event, Place, continues, read_entries
+from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
 
 MOST = 10_000
@@ -19,6 +20,10 @@ MOST = 10_000
 
 MOST_CONNECTIONS = 1_000
 """The most connections that are followed at once. The oldest is left for a new one."""
+
+
+FULL = ".1"
+"""The end of the name of a file that was full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,34 +64,63 @@ class Trace:
             code=misfit.code,
             severity=misfit.severity,
             message=misfit.message,
-            location=Location(self.file.as_posix(), place.line, 1),
+            location=Location(self.file.as_posix() + place.part, place.line, 1),
             pointer=misfit.pointer or None,
             hint=_hint(misfit, place.protocol),
         )
         self.findings.append(Finding(place=place, about=misfit.about, diagnostic=diagnostic))
 
 
-def read_trace(file: Path, models: Mapping[int, ir.Model], *, keep: bool) -> Trace:
-    """Read the trace in `file`. `keep` says whether the value has the messages, too."""
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise input_error("unreadable", f"cannot read {file.as_posix()}: {error.strerror}") from None
+def read_trace(file: Path, models: Mapping[int, ir.Model], *, keep: bool, shows_secrets: bool = False) -> Trace:
+    """Read the trace in `file`. `keep` says whether the value has the messages, too. Secrets in it are masked."""
     trace = Trace(file=file, models=models)
-    with stream:
-        if not _Reader(trace, keep=keep).read(read_entries(iter(lambda: stream.readline(LONGEST + 1), b""))):
-            hint = "each line has a message as JSON, alone or after a prefix"
-            raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
+    if not _Reader(trace, keep=keep, shows_secrets=shows_secrets).read(_entries(file)):
+        hint = "each line has a message as JSON, alone or after a prefix"
+        raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
     return trace
+
+
+def _entries(file: Path) -> Iterator[Entry]:
+    """The lines of the file, and those of the full file before it, which its recorder has renamed."""
+    rest = _lines(file, "")
+    first = next(rest, None)
+    if first is not None and continues(first) and _sibling(file, FULL).is_file():
+        yield from _lines(file, FULL)
+    yield from () if first is None else [first]
+    yield from rest
+
+
+def _lines(file: Path, part: str) -> Iterator[Entry]:
+    path = _sibling(file, part)
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise input_error("unreadable", f"cannot read {path.as_posix()}: {error.strerror}") from None
+    with stream:
+        yield from read_entries(iter(lambda: stream.readline(LONGEST + 1), b""), part)
+
+
+def _sibling(file: Path, part: str) -> Path:
+    return Path(f"{file}{part}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A connection that goes on."""
+
+    name: str
+    conversation: Conversation
+    masking: Masking | None
 
 
 class _Reader:
     """Gives each line to its connection. Where lines do not name it, each start of a recording is a new one."""
 
-    def __init__(self, trace: Trace, *, keep: bool) -> None:
+    def __init__(self, trace: Trace, *, keep: bool, shows_secrets: bool) -> None:
         self._trace = trace
         self._keeps = keep
-        self._open: dict[str, tuple[str, Conversation]] = {}
+        self._shows_secrets = shows_secrets
+        self._open: dict[str, _Open] = {}
         self._starts = 0
         self._lines = 0
 
@@ -106,16 +140,19 @@ class _Reader:
 
     def _next(self, entry: Entry) -> None:
         key = entry.connection or ""
-        if key in self._open and entry.event is Event.START:
+        if key in self._open and entry.event is Event.START and not continues(entry):
             self._finish(key, is_cut=False)
         if key not in self._open:
             if len(self._open) >= MOST_CONNECTIONS:
                 self._finish(next(iter(self._open)), is_cut=True)
             name = key or (str(self._starts) if self._starts else "")
-            self._open[key] = (name, Conversation(self._trace.models, self._trace.totals))
-        name, conversation = self._open[key]
-        seen = conversation.read(entry, self._lines)
-        seen.connection = name
+            conversation = Conversation(self._trace.models, self._trace.totals, is_partial=continues(entry))
+            self._open[key] = _Open(name, conversation, None if self._shows_secrets else Masking())
+        found = self._open[key]
+        seen = found.conversation.read(entry, self._lines)
+        seen.connection = found.name
+        if found.masking is not None:
+            found.masking.hide(seen)
         self._lines += 1
         if self._keeps:
             self._trace.messages.append(seen)
@@ -123,8 +160,7 @@ class _Reader:
             self._trace.add(seen.place, misfit)
 
     def _finish(self, key: str, *, is_cut: bool) -> None:
-        _, conversation = self._open.pop(key)
-        for place, misfit in conversation.finish(is_cut=is_cut):
+        for place, misfit in self._open.pop(key).conversation.finish(is_cut=is_cut):
             self._trace.add(place, misfit)
 
 

@@ -6,7 +6,6 @@ It is a process of its own, so that reading a large message never delays the byt
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import struct
@@ -14,12 +13,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from acpgen.roles import Side
-from acpgen.schema.data import data_folder, read_secrets
+from acpgen.trace.writing import make_mask, trace_file
 
 HEADER = struct.Struct("!BdI")
 """Of a frame: its kind, the seconds since the start, and the bytes that follow."""
@@ -40,25 +38,20 @@ class Recording:
     max_bytes: int
 
 
-@cache
-def _writing() -> Any:
-    """The module of generated packages that writes traces."""
-    path = data_folder() / "templates" / "runtime" / "on_demand" / "trace_file.py"
-    spec = importlib.util.spec_from_file_location("acpgen_trace_file", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def open_file(recording: Recording, **about: object) -> Any:
+    """The file, with a first line that has `about`. Raises `OSError`."""
+    mask = None if recording.shows_secrets else make_mask()
+    return trace_file().TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **about)
 
 
-def open_file(recording: Recording, command: tuple[str, ...]) -> Any:
-    """The file, with its first line. Raises `OSError`."""
-    writing = _writing()
-    shown = {"command": list(command)} if recording.shows_secrets else {"command": command[:1]}
-    secrets = read_secrets()
-    mask = None if recording.shows_secrets else writing.Mask(secrets.properties, secrets.params)
-    return writing.TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **shown, cwd=str(Path.cwd()))
+def check_file(recording: Recording) -> None:
+    """Make the file, unless it is there. Raises `OSError` if it cannot be written."""
+    os.close(trace_file().opened(os.fspath(recording.path)))
+
+
+def max_line() -> int:
+    """The most bytes of a message that is recorded as a whole."""
+    return int(trace_file().MAX_LINE)
 
 
 class _Lines:
@@ -105,8 +98,7 @@ class _Recorder:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        limit = _writing().MAX_LINE
-        self._lines = {SENT[side]: _Lines(limit, self._adder(side)) for side in Side}
+        self._lines = {SENT[side]: _Lines(max_line(), self._adder(side)) for side in Side}
         self._command: int | None = None
 
     def _adder(self, side: Side) -> Callable[[bytes, float, int], None]:
@@ -152,6 +144,7 @@ class _Recorder:
 def _kill(command: int) -> None:
     """End the command of a pump that was killed: whoever killed it believes that it was the command."""
     with contextlib.suppress(OSError):
+        os.kill(command, 0)  # fails if it has ended before: what it has left behind is not ours to end
         os.killpg(command, signal.SIGKILL)
 
 

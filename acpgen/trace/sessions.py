@@ -32,9 +32,13 @@ class _Session:
 
 
 class Sessions:
-    """The sessions of one connection. The model of a message says how they are named, and what reports on them."""
+    """The sessions of one connection. The model of a message says how they are named, and what reports on them.
 
-    def __init__(self) -> None:
+    If it is partial, sessions may have been opened before.
+    """
+
+    def __init__(self, *, is_partial: bool) -> None:
+        self._is_partial = is_partial
         self._known: dict[str, _Session] = {}
 
     def session_of(self, value: Any, model: ir.Model) -> str | None:
@@ -86,7 +90,7 @@ class Sessions:
                     yield place, Misfit(code="not-ended", severity=Severity.NOTE, pointer="", message=message)
 
     def _is_open(self, session: str) -> bool:
-        return session in self._known and self._known[session].is_open
+        return self._known[session].is_open if session in self._known else self._is_partial
 
     def _count(self, method: ir.Method, session: str, model: ir.Model, *, step: int) -> None:
         rules, state = model.sessions, self._known.get(session)

@@ -1,4 +1,4 @@
-"""`acpgen trace` of what the official SDKs say to each other: no mistake is found, and planted ones are."""
+"""`acpgen trace` of what the official SDKs and our packages say: no mistake is found, and planted ones are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import run_acpgen
-from tests.interop.pairs import HERE, Json, Pair, Setup, Stage, open_pair
+from tests.interop.pairs import HERE, OF_ONE, Json, Pair, Setup, Stage, open_pair
 from tests.interop.theatre import VALUES, Theatre, answers_of
 from tests.interop.values import SESSION, TEXT
 
@@ -24,6 +24,8 @@ SETUPS = (
     Setup("py", 1, "agent", agent_of="ts"),
     Setup("ts", 2, "agent", agent_of="ts"),
 )
+
+USUAL = {"initialize", "session/new", "session/prompt", "session/update", "session/request_permission"}
 
 
 def with_trace(stage: Stage, trace: Path) -> Stage:
@@ -87,7 +89,7 @@ def test_conversations_of_the_official_sdks_have_no_mistakes(theatre: Theatre, s
     assert traced(trace) == []
     lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
     said = {each["msg"]["method"] for each in lines if "method" in each["msg"]}
-    assert {"initialize", "session/new", "session/prompt", "session/update", "session/request_permission"} <= said
+    assert said >= USUAL
     late = ["after-turn"] if setup.version == 1 else []  # in version 2, updates may come at any time
     assert planted(lines, trace) == ["unanswered", *late, "wrong-value"]
 
@@ -114,3 +116,24 @@ def tag_of(message: Json) -> Json:
     """The tag of an update."""
     params = message.get("params")
     return params["update"].get("sessionUpdate") if isinstance(params, dict) and "update" in params else None
+
+
+@pytest.mark.parametrize("setup", OF_ONE, ids=str)
+def test_conversations_of_our_packages_have_no_mistakes(
+    theatre: Theatre, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With each SDK on the other side; the package records them itself."""
+    trace = tmp_path / "trace.jsonl"
+    stage = theatre.stage(setup)
+    monkeypatch.setenv("ACP_TRACE", str(trace))
+
+    async def scenario() -> None:
+        async with open_pair(setup, stage) as pair:
+            await play(pair, setup)
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    said = {each["msg"]["method"] for each in lines if "method" in each.get("msg", {})}
+    assert said >= USUAL
+    assert {each["from"] for each in lines if "msg" in each} == {"agent", "client"}
+    assert traced(trace) == []

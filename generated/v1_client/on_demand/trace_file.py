@@ -25,6 +25,8 @@ _MAX_VALUES: Final = 500_000
 _START: Final = 512
 _MASKED: Final = "***"
 _MAX_ASKED: Final = 100
+_ONE_LINE: Final = {ord(each): " " for each in "\r\n"}
+"""JSON may have line ends between its tokens, and nowhere else."""
 
 
 class Mask:
@@ -53,12 +55,12 @@ class Mask:
 
     def masked(self, message: Any, sender: str, to: str) -> Any:
         """The message without its secrets."""
-        if not isinstance(message, dict):
-            return self._value(message)
-        number: Any = message.get("id")
+        if isinstance(message, list):
+            return [self.masked(each, sender, to) for each in message]
+        number: Any = message.get("id") if isinstance(message, dict) else None
         if not isinstance(number, (int, str)):
             return self._value(message)
-        if self._is_secret(message.get("method")):
+        if self._asks(message):
             self._asked[sender, number] = None
             if len(self._asked) > _MAX_ASKED:
                 del self._asked[next(iter(self._asked))]
@@ -66,6 +68,14 @@ class Mask:
             del self._asked[to, number]
             return {name: _hidden(each) if name == "result" else self._value(each) for name, each in message.items()}
         return self._value(message)
+
+    def _asks(self, message: Any) -> bool:
+        """True for a request with a secret result, and for one that has it within: a proxy passes it on like that."""
+        while isinstance(message, dict):
+            if self._is_secret(message.get("method")):
+                return True
+            message = message.get("params")
+        return False
 
     def _is_secret(self, method: object) -> TypeGuard[str]:
         return isinstance(method, str) and method in self._params
@@ -103,11 +113,11 @@ def payload(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str:
         return _raw(text[:_START], mask) + ',"cut":true'
     try:
         plain = text.decode()
-        found = json.loads(plain)
+        found = json.loads(plain, parse_constant=_refuse)
         if not isinstance(found, (dict, list)):
             return _raw(text, mask)
         if mask is None or not mask.concerns(text):
-            return f'"msg":{plain.strip()}'
+            return f'"msg":{plain.strip().translate(_ONE_LINE)}'
         shown = mask.masked(found, sender, to)
         # not the text that came: of two members with one name, only the last was seen
         return f'"msg":{_json(shown)}' + (',"masked":true' if shown != found else "")
@@ -116,13 +126,28 @@ def payload(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str:
 
 
 def _raw(text: bytes, mask: Mask | None) -> str:
-    """The member for a text that is no message. If it looks like the start of one, it ends before secrets."""
-    at = mask.first_name(text) if mask is not None and text.lstrip()[:1] in {b"{", b"["} else -1
+    """The member for a text that is no message. If there may be the start of one in it, it ends before secrets."""
+    at = -1 if mask is None else _first_secret(text, mask)
     marked, text = (',"masked":true', text[:at]) if at >= 0 else ("", text)
     try:
         return f'"raw":{_json(text.decode())}{marked}'
     except UnicodeDecodeError:
         return f'"raw64":"{base64.b64encode(text).decode()}"{marked}'
+
+
+def _first_secret(text: bytes, mask: Mask) -> int:
+    """Where secrets may come in a text that has something like a message; -1 if there are none."""
+    starts = [at for at in map(text.find, (b"{", b"[")) if at >= 0]
+    if not starts:
+        return -1
+    if b"\0" in text and mask.first_name(text.replace(b"\0", b"")) >= 0:  # an encoding with two bytes a character
+        return 0
+    found = mask.first_name(text[min(starts) :])
+    return found if found < 0 else min(starts) + found
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _json(value: object) -> str:
@@ -132,7 +157,8 @@ def _json(value: object) -> str:
 class TraceFile:
     """A file with the messages of one connection. Other connections, and other processes, may write to it, too.
 
-    `about` is in the first line, and in that of each file that follows when one is full. What fails raises `OSError`.
+    `about` is in the first line, and in that of each file that follows when one is full: this one has `continues`, too.
+    What fails raises `OSError`.
     """
 
     def __init__(
@@ -144,9 +170,9 @@ class TraceFile:
         self._connection = os.urandom(4).hex()
         started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         head = {"acp_trace": 1, "started": started, "connection": self._connection, **about}
-        self._head = _json(head).encode() + b"\n"
-        self._file = _opened(self._path)
-        _write(self._file, self._head)
+        self._head = _json({**head, "continues": True}).encode() + b"\n"
+        self._file = opened(self._path)
+        _write(self._file, _json(head).encode() + b"\n")
 
     def message(self, text: bytes, *, sender: str, to: str, at: float, size: int, **more: object) -> None:
         """Add a message: its text, who sent it, and the seconds since the start."""
@@ -163,8 +189,9 @@ class TraceFile:
         os.close(self._file)
 
     def _add(self, line: bytes) -> None:
-        size = os.fstat(self._file).st_size
-        if size + len(line) > self._max and size > len(self._head):
+        found = os.fstat(self._file)
+        is_full = found.st_size + len(line) > self._max and found.st_size > len(self._head)
+        if is_full or not found.st_nlink:  # others have filled the next file, too, and this one is gone
             self._rotate()
         _write(self._file, line)
 
@@ -172,20 +199,25 @@ class TraceFile:
         """Begin a new file. Another process may have renamed the old one already."""
         if _is_at(self._file, self._path):
             os.replace(self._path, f"{self._path}.1")
-        following = _opened(self._path)
+        following = opened(self._path)
         os.close(self._file)
         self._file = following
         _write(self._file, self._head)
 
 
-def _opened(path: str) -> int:
-    """Open a file to append to: a regular one, no link to one, which the owner alone can read."""
+def opened(path: str) -> int:
+    """Open a file to append to: a regular one, no link to one, which the owner alone can read.
+
+    If its last line is cut, as after a full disk, that line gets its end.
+    """
     more = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_NOCTTY"))
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | sum(more), 0o600)
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | sum(more), 0o600)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", path)
         os.chmod(file if os.chmod in os.supports_fd else path, 0o600)  # fails for the file of another user
+        if os.lseek(file, 0, os.SEEK_END) and os.lseek(file, -1, os.SEEK_END) >= 0 and os.read(file, 1) != b"\n":
+            _write(file, b"\n")
     except BaseException:
         os.close(file)
         raise

@@ -1,0 +1,209 @@
+"""Follow HTTP/2 in the bytes of a connection that passes, in both directions.
+
+Frames stay what they are, but for those with the headers of requests: `:authority` is changed. This module alone
+imports hpack and hyperframe, which have no input or output of their own. They belong to the extra `trace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpack import Decoder, Encoder, HeaderTuple, HPACKError
+from hyperframe.exceptions import HyperframeError
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    HeadersFrame,
+    PushPromiseFrame,
+    RstStreamFrame,
+    SettingsFrame,
+)
+
+from acpgen.roles import Side
+from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, Begin, BrokenError, Exchange, Followed, Hosts, named
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What each connection starts with."""
+_FRAME_HEAD = 9
+_MAX_FRAME = 2**14
+"""The longest frame that every server takes."""
+_MAX_TABLE = 2**20
+_FAULTS = (HPACKError, HyperframeError, ValueError)
+
+
+class Http2(Followed):
+    """A connection of HTTP/2. Frames are passed on as they are, but for the headers of requests.
+
+    Headers are compressed with what came before, so to change one, all are written anew.
+    """
+
+    def __init__(self, hosts: Hosts, begin: Begin) -> None:
+        self._hosts = hosts
+        self._begin = begin
+        self._frames = {Side.CLIENT: _Frames(PREFACE), Side.AGENT: _Frames(b"")}
+        self._decoders = {side: Decoder() for side in Side}
+        self._encoder = Encoder()
+        self._exchanges: dict[int, Exchange] = {}
+        self._is_raw = False  # what the remote sends is not followed
+
+    def sent(self, data: bytes) -> bytes:
+        """What is to be passed on: whole frames."""
+        try:
+            return b"".join(self._passed(data))
+        except _FAULTS as error:
+            raise BrokenError(f"HTTP/2 of the client: {error}") from error
+
+    def received(self, data: bytes) -> None:
+        """Follow responses."""
+        if self._is_raw:
+            return
+        try:
+            for frame, _ in self._frames[Side.AGENT].feed(data):
+                self._answer(frame)
+        except _FAULTS as error:
+            self.end()
+            self._is_raw = True
+            raise BrokenError(f"HTTP/2 of the remote: {error}") from error
+
+    def end(self) -> None:
+        """End what is open."""
+        for exchange in self._exchanges.values():
+            exchange.end()
+        self._exchanges.clear()
+
+    def _passed(self, data: bytes) -> Iterator[bytes]:
+        frames = self._frames[Side.CLIENT]
+        if preface := frames.preface(data):
+            yield preface
+        for frame, text in frames.feed(b"" if preface else data):
+            if isinstance(frame, HeadersFrame):
+                headers = self._decoders[Side.CLIENT].decode(frame.data, raw=True)
+                yield self._ask(frame, list(headers))
+            elif frame is not None:
+                self._note(frame)
+                yield text
+
+    def _ask(self, frame: HeadersFrame, headers: list[HeaderTuple]) -> bytes:
+        """Begin an exchange; returns its headers for the remote. Trailers begin none."""
+        changed = [
+            type(each)(each[0], self._hosts.of(each[1])) if each[0] in {b":authority", b"host"} else each
+            for each in headers
+        ]
+        if not self._is_raw and frame.stream_id not in self._exchanges and len(self._exchanges) < MAX_OPEN:
+            fields = named(headers)
+            self._exchanges[frame.stream_id] = self._begin(fields.get(":method", ""), fields)
+        if "END_STREAM" in frame.flags:
+            self._asked_all(frame.stream_id)
+        return _written(frame, self._encoder.encode(changed))
+
+    def _asked_all(self, stream: int) -> None:
+        if (exchange := self._exchanges.get(stream)) is not None:
+            exchange.sent_all()
+
+    def _note(self, frame: Frame) -> None:
+        """Follow a frame of the client that is passed on as it is."""
+        exchange = self._exchanges.get(frame.stream_id)
+        if isinstance(frame, SettingsFrame):
+            self._resize(Side.AGENT, frame)
+        elif isinstance(frame, RstStreamFrame):
+            self._reset(frame.stream_id)
+        elif isinstance(frame, DataFrame) and exchange is not None:
+            exchange.sent(frame.data)
+            if "END_STREAM" in frame.flags:
+                exchange.sent_all()
+
+    def _resize(self, side: Side, frame: SettingsFrame) -> None:
+        """A side says how large the table of the other one may be."""
+        size = frame.settings.get(SettingsFrame.HEADER_TABLE_SIZE)
+        if size is None:
+            return
+        self._decoders[side].max_allowed_table_size = min(max(size, 4096), _MAX_TABLE)
+        if side is Side.CLIENT:
+            self._encoder.header_table_size = min(size, 4096)
+
+    def _reset(self, stream: int) -> None:
+        if (exchange := self._exchanges.pop(stream, None)) is not None:
+            exchange.end()
+
+    def _answer(self, frame: Frame | None) -> None:
+        if frame is None:
+            return
+        exchange = self._exchanges.get(frame.stream_id)
+        if isinstance(frame, (HeadersFrame, PushPromiseFrame)):
+            headers = named(self._decoders[Side.AGENT].decode(frame.data, raw=True))
+            status = int(headers.get(":status", "0")) if isinstance(frame, HeadersFrame) else 0
+            if exchange is not None and status >= 200:
+                exchange.answered(status, headers)
+        elif isinstance(frame, SettingsFrame):
+            self._resize(Side.CLIENT, frame)
+        elif isinstance(frame, RstStreamFrame):
+            self._reset(frame.stream_id)
+        elif isinstance(frame, DataFrame) and exchange is not None:
+            exchange.got(frame.data)
+        if exchange is not None and "END_STREAM" in frame.flags:
+            del self._exchanges[frame.stream_id]
+            exchange.got_all()
+
+
+class _Frames:
+    """Divides bytes into frames. Headers that go on in other frames become one."""
+
+    def __init__(self, preface: bytes) -> None:
+        self._expected = preface
+        self._bytes = bytearray()
+        self._headers: HeadersFrame | PushPromiseFrame | None = None
+
+    def preface(self, data: bytes) -> bytes:
+        """The start of the connection once it is there; what comes with it waits for `feed`."""
+        if not self._expected:
+            return b""
+        self._bytes += data
+        if len(self._bytes) < len(self._expected):
+            raise ValueError("no preface")
+        found, self._expected = self._expected, b""
+        if not self._bytes.startswith(found):
+            raise ValueError("no preface")
+        del self._bytes[: len(found)]
+        return found
+
+    def feed(self, data: bytes) -> Iterator[tuple[Frame | None, bytes]]:
+        """The frames, and their bytes. None is a frame that belongs to headers which are not complete."""
+        self._bytes += data
+        while len(self._bytes) >= _FRAME_HEAD:
+            frame, size = Frame.parse_frame_header(memoryview(bytes(self._bytes[:_FRAME_HEAD])))
+            text = bytes(self._bytes[: _FRAME_HEAD + size])
+            if len(text) < _FRAME_HEAD + size:
+                return
+            del self._bytes[: len(text)]
+            frame.parse_body(memoryview(text[_FRAME_HEAD:]))
+            yield self._whole(frame), text
+
+    def _whole(self, frame: Frame) -> Frame | None:
+        if isinstance(frame, ContinuationFrame):
+            if self._headers is None or len(self._headers.data) > MAX_HEAD:
+                raise ValueError("headers go on that have not begun, or are too long")
+            self._headers.data += frame.data
+        elif isinstance(frame, (HeadersFrame, PushPromiseFrame)):
+            self._headers = frame
+        else:
+            return frame
+        if "END_HEADERS" not in frame.flags:
+            return None
+        found, self._headers = self._headers, None
+        return found
+
+
+def _written(frame: HeadersFrame, block: bytes) -> bytes:
+    """The frames for headers."""
+    frame.flags.discard("PADDED")
+    frame.flags.discard("END_HEADERS")
+    frame.pad_length = 0
+    first, rest = block[: _MAX_FRAME - 8], block[_MAX_FRAME - 8 :]  # a priority takes 5
+    frames: list[HeadersFrame | ContinuationFrame] = [frame]
+    frame.data = first
+    frames += [
+        ContinuationFrame(frame.stream_id, data=rest[at : at + _MAX_FRAME]) for at in range(0, len(rest), _MAX_FRAME)
+    ]
+    frames[-1].flags.add("END_HEADERS")
+    return b"".join(each.serialize() for each in frames)
