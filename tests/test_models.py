@@ -300,6 +300,16 @@ def test_members_with_and_without_a_tag(tmp_path: Path) -> None:
     assert not server.accepts(named)
 
 
+def test_a_member_without_a_tag_is_written_also_where_nothing_was_read(tmp_path: Path) -> None:
+    """The classes are built when they are first used, and an instance that was not validated has used none."""
+    acp = made(tmp_path, Flavour.PYDANTIC)
+    variable = acp.EnvVariable.model_construct(name="A", value="b")
+    server = acp.McpServerStdio.model_construct(name="n", command="c", args=[], env=[variable])
+    request = acp.NewSessionRequest.model_construct(cwd="/", mcp_servers=[server])
+    raw = {"name": "n", "command": "c", "args": [], "env": [{"name": "A", "value": "b"}]}
+    assert request.model_dump()["mcpServers"] == json.loads(request.model_dump_json())["mcpServers"] == [raw]
+
+
 # --- Names ----------------------------------------------------------------------------------------------------------
 
 ODD = [
