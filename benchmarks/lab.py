@@ -117,6 +117,14 @@ class Lab:
         """The package for proxies, of protocol 1."""
         return self._built("for_proxy/demo", "--role", "proxy", "--protocol", "1")
 
+    @cached_property
+    def models(self) -> Path:
+        """The models of pydantic, of protocol 1."""
+        out = self.folder / "models" / "acp_models.py"
+        out.parent.mkdir()
+        run_for_output([*acpgen_command(), "models", "--flavour", "pydantic", "--out", str(out), "--protocol", "1"])
+        return out
+
     @property
     def log(self) -> Path:
         """Where the output of contenders goes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, growth, imports, passing, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, models, passing, receiving, remote, stdio
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -21,6 +21,7 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "imports": Part(imports.measure, (imports.WITH, imports.WITHOUT)),
     "codec": Part(codec.measure, (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)),
+    "models": Part(models.measure, tuple(models.MEASURES.values())),
     "receiving": Part(receiving.measure, tuple(receiving.ENTRIES)),
     "passing": Part(passing.measure, passing.MEASURES),
     "stdio": Part(

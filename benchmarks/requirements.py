@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, passing, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, models, passing, receiving, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -81,6 +81,7 @@ COMPARISONS = (
     _at_most("codec", codec.RECEIVE, PYTHON_SDK, (0.65, 0.55)),
     _at_most("codec", codec.ENCODE, PYTHON_SDK, (0.32, 0.27)),
     _at_most("codec", codec.SEND, PYTHON_SDK),
+    *(_at_most("models", measure, PYTHON_SDK, (1.1, None)) for measure in models.MEASURES.values()),
     *(
         _at_most("receiving", measure, receiving.ALONE, bounds)
         for measure, bounds in zip(receiving.ENTRIES, ((1.5, 1.35), (1.4, 1.3), (1.4, 1.3)), strict=True)

@@ -18,7 +18,9 @@ from acpgen.emit.models import render_models
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
 from acpgen.text import digest
-from tests.support import model_of, require
+from tests.support import Packages, model_of, require, schema_of
+
+TEXT = {"type": "string"}
 
 
 @cache
@@ -26,6 +28,12 @@ def models_of(sources: SchemaChoice, flavour: Flavour, options: Options | None =
     """The imported module for `sources`."""
     require(find_spec("pydantic"), "pydantic")
     return imported(render_models(model_of(sources, options)[0], flavour))
+
+
+def of(packages: Packages, flavour: Flavour, options: Options | None = None, **definitions: Any) -> ModuleType:
+    """The module for a schema with these definitions."""
+    schema = SchemaChoice(schema=packages.write(schema_of(**definitions)))
+    return imported(render_models(model_of(schema, options)[0], flavour))
 
 
 def imported(text: str) -> ModuleType:

@@ -142,6 +142,7 @@ def taken(lab: Lab) -> Iterator[dict[str, list[Measure]]]:
 NEEDS = {
     "imports": {PYTHON_SDK},
     "codec": {PYTHON_SDK},
+    "models": {PYTHON_SDK},
     "receiving": set(),
     "passing": set(),
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},

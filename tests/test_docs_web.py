@@ -109,6 +109,7 @@ def test_what_does_not_fit_is_answered_with_its_places(service: Service) -> None
     assert status == 422
     (error,) = answer["detail"]
     assert (error["loc"], error["msg"]) == (["body", "content", "text"], "Input should be a string, not 5")
+    assert error["input"] == 5
 
 
 def test_its_documentation_has_the_protocols_own_names(service: Service) -> None:

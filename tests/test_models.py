@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import copy
 import json
 import subprocess
 import sys
@@ -16,17 +14,15 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.emit.models import render_models
-from acpgen.emit.pydantic_models import RESERVED_ATTRIBUTES
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
-from acpgen.schema.bundled import find_release, list_releases
+from acpgen.schema.bundled import list_releases
 from tests.command_line import run_acpgen
-from tests.models_support import Adapter, imported, imported_file
+from tests.models_support import TEXT, Adapter, imported, imported_file, of
 from tests.published import FILES, published
 from tests.support import DEEP, REPOSITORY, Packages, fitting_fragments, model_of, protocol_of, require, schema_of
 
 FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.value)
-TEXT = {"type": "string"}
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +40,6 @@ def write(out: Path, flavour: Flavour, *arguments: str | Path) -> Path:
 def made(folder: Path, flavour: Flavour, *arguments: str | Path) -> ModuleType:
     name = f"made_{flavour.value}_{abs(hash((folder, arguments)))}.py"
     return imported_file(write(folder / name, flavour, *arguments))
-
-
-def of(packages: Packages, flavour: Flavour, options: Options | None = None, **definitions: Any) -> ModuleType:
-    """The module for a schema with these definitions."""
-    schema = SchemaChoice(schema=packages.write(schema_of(**definitions)))
-    return imported(render_models(model_of(schema, options)[0], flavour))
 
 
 def problems(adapter: Adapter, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
@@ -300,78 +290,14 @@ def test_members_with_and_without_a_tag(tmp_path: Path) -> None:
     assert not server.accepts(named)
 
 
-# --- Names ----------------------------------------------------------------------------------------------------------
-
-ODD = [
-    *("class", "json", "copy", "list", "str", "model_config", "a-b"),
-    *("$ref", "from", "Thing", "Any", "__private", 'q"', "pydantic", "builtins", "classmethod", "isXyz"),
-]
-
-
-@FLAVOURS
-def test_any_property_has_a_name(packages: Packages, flavour: Flavour) -> None:
-    properties = {wire: {"type": "array", "items": TEXT} for wire in ODD}
-    thing = {"type": "object", "properties": properties, "required": ODD[:7]}
-    acp = of(packages, flavour, Thing=thing, User={"type": "object", "properties": {"it": {"$ref": "#/$defs/Thing"}}})
-    raw = {"it": {wire: [wire] for wire in ODD}}
-    user = Adapter(acp, "User")
-    assert user.written(user.read(raw)) == raw
-
-
-def test_no_attribute_hides_one_of_pydantic() -> None:
-    from pydantic import BaseModel
-
-    assert {name for name in dir(BaseModel) if not name.startswith("_")} <= RESERVED_ATTRIBUTES
-
-
-@FLAVOURS
-def test_texts_of_a_schema_are_no_code(packages: Packages, flavour: Flavour) -> None:
-    evil = '"""\nraise SystemExit(1)\n"""\\'
-    properties = {"a": {"type": "string", "description": evil}, evil + "a": {"const": evil}}
-    acp = of(packages, flavour, Thing={"type": "object", "properties": properties, "description": evil})
-    assert Adapter(acp, "Thing").accepts({evil + "a": evil})
-
-
-@FLAVOURS
-@pytest.mark.parametrize("protocol", [1, 2])
-def test_insertions_rename_nothing(packages: Packages, flavour: Flavour, protocol: int) -> None:
-    root = json.loads(find_release(protocol, "2026-11-02").schema.read_text(encoding="utf-8"))
-    before = names_in(root, packages, flavour, protocol)
-    after = names_in(with_insertions(root), packages, flavour, protocol)
-    assert len(after) > len(before)
-    assert {name: gone for name, had in before.items() if (gone := had - after.get(name, set()))} == {}
-    assert before.keys() <= after.keys()
-
-
-def names_in(root: Any, packages: Packages, flavour: Flavour, protocol: int) -> dict[str, set[str]]:
-    """The names of a module, with the attributes of its classes."""
-    model, _ = model_of(SchemaChoice(protocol=protocol, schema=packages.write(root)))
-    found: dict[str, set[str]] = {}
-    for node in ast.parse(render_models(model, flavour)).body:
-        match node:
-            case ast.ClassDef(name=name, body=body):
-                targets = [each.target for each in body if isinstance(each, ast.AnnAssign)]
-                found[name] = {each.id for each in targets if isinstance(each, ast.Name)}
-            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-                found[name] = set()
-    return found
-
-
-def with_insertions(root: Any) -> Any:
-    """The schema with a new definition, and a new first property and a new first member wherever there are some."""
-    changed = copy.deepcopy(root)
-    for at, node in enumerate(changed["$defs"].values()):
-        if node.get("x-docs-ignore"):
-            continue
-        if "properties" in node:
-            node["properties"] = {f"zzzInserted{at}": TEXT, **node["properties"]}
-        members = node.get("oneOf", [])
-        tags = [key for each in members for key, part in each.get("properties", {}).items() if "const" in part]
-        if tags:
-            tag = {"type": "string", "const": "zzz_inserted"}
-            members.insert(0, {"type": "object", "properties": {tags[0]: tag}, "required": [tags[0]]})
-    changed["$defs"] = {"AaaInserted": {"type": "object", "properties": {"a": TEXT}}, **changed["$defs"]}
-    return changed
+def test_a_member_without_a_tag_is_written_also_where_nothing_was_read(tmp_path: Path) -> None:
+    """The classes are built when they are first used, and an instance that was not validated has used none."""
+    acp = made(tmp_path, Flavour.PYDANTIC)
+    variable = acp.EnvVariable.model_construct(name="A", value="b")
+    server = acp.McpServerStdio.model_construct(name="n", command="c", args=[], env=[variable])
+    request = acp.NewSessionRequest.model_construct(cwd="/", mcp_servers=[server])
+    raw = {"name": "n", "command": "c", "args": [], "env": [{"name": "A", "value": "b"}]}
+    assert request.model_dump()["mcpServers"] == json.loads(request.model_dump_json())["mcpServers"] == [raw]
 
 
 # --- All schemas ----------------------------------------------------------------------------------------------------

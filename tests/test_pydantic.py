@@ -84,6 +84,30 @@ def test_an_error_has_its_place_once(one: ModuleType) -> None:
     assert [place for place, _ in problems(kind.model_validate, {"p": {"session_id": "s", "prompt": []}, "u": None})]
 
 
+def test_an_error_shows_what_is_at_its_place(one: ModuleType) -> None:
+    """As errors of pydantic do: of a property that is missing, the object that lacks it."""
+    from pydantic import ValidationError
+
+    kind = model(p=one.PromptRequest, u=Annotated[one.SessionUpdate, one.WireForm])
+    with pytest.raises(ValidationError) as error:
+        kind.model_validate(
+            {
+                "p": {"sessionId": "s", "prompt": [{"type": "text", "text": 5}]},
+                "u": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text"}},
+            }
+        )
+    assert [(each["loc"], each["input"]) for each in error.value.errors()] == [
+        (("p", "prompt", 0, "text"), 5),
+        (("u", "content", "text"), {"type": "text"}),
+    ]
+
+
+@pytest.mark.parametrize("context", [object(), "text", ["on_drop"], {"on_drop": None}, {}])
+def test_a_context_for_others(one: ModuleType, context: Any) -> None:
+    found = model(p=one.PromptRequest).model_validate({"p": {**PROMPT, "_meta": 7}}, context=context)
+    assert found.p.meta is one.UNSET
+
+
 def test_a_bad_value_is_not_written(one: ModuleType) -> None:
     """A wrong attribute is an error, not a text."""
     from pydantic_core import PydanticSerializationError

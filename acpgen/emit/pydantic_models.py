@@ -201,7 +201,9 @@ class PydanticAlias:
             return self._with_labels(union)
         known = self._selected(union) if is_selected(union) else identifier(_targets(union)[0])
         rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
-        return _in_order([known, *map(hint, rest)])
+        members = _in_order([known, *map(hint, rest)])
+        # else each member that is not the instance's own is tried, and says why it is not
+        return f"pydantic.SerializeAsAny[{members}]" if is_selected(union) and rest else members
 
     def _selected(self, union: ir.TaggedUnion) -> Code:
         """The members with a tag, without others."""

@@ -6,8 +6,7 @@ import importlib.util
 from functools import cache
 from typing import Any
 
-from acpgen.schema.data import data_folder
-from acpgen.schema.secrets import read_secrets
+from acpgen.schema.data import data_folder, read_secrets
 
 
 @cache

@@ -138,7 +138,7 @@ class _FieldsOfInstances:
     def __get__(self, instance: object, owner: StructType) -> Any:
         caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore
         if instance is None or caller == "dataclasses" or "__dataclass_fields__" in vars(owner):
-            return owner.__dataclass_fields__
+            return owner._dataclass_fields  # pyright: ignore
         raise AttributeError(f"use dataclasses.fields() for the fields of a {owner.__name__}")
 
 
@@ -190,7 +190,9 @@ class StructType(type):
 
     @property
     def __dataclass_fields__(cls) -> dict[str, Field[Any]]:
-        """The fields: not in the namespace of the class, where libraries in C would find them."""
+        """The fields, for the functions of `dataclasses` alone, as of instances: other libraries ask a hook then."""
+        if sys._getframe(1).f_globals.get("__name__") != "dataclasses":  # pyright: ignore
+            raise AttributeError(f"use dataclasses.fields() for the fields of {cls.__name__}")
         found: dict[str, Field[Any]] = cls._dataclass_fields  # pyright: ignore
         return found
 

@@ -6,7 +6,7 @@ Nothing else imports this module, or pydantic. What it says of properties beyond
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -83,16 +83,26 @@ def _reader(known: Any, instances: Any, decode: Callable[..., Any]) -> Callable[
     def read(value: Any, _: Any, info: Any) -> Any:
         if isinstance(value, instances):
             return value
-        context: Any = info.context or {}
-        on_drop: Any = context.get("on_drop")
+        context: Any = info.context
+        on_drop: Any = context.get("on_drop") if isinstance(context, Mapping) else None
         try:
             return decode(known, value, on_drop=on_drop)
         except DecodeError as error:
             problem = core.PydanticCustomError("decode_error", "Input should be {expected}, not {found}", _told(error))
-            details: Any = {"type": problem, "loc": error.path, "input": value}
+            details: Any = {"type": problem, "loc": error.path, "input": _at(error.path, value)}
             raise core.ValidationError.from_exception_data(title, [details]) from error
 
     return read
+
+
+def _at(path: tuple[str | int, ...], value: Any) -> Any:
+    """What is at `path`; of a property that is missing, the object that lacks it."""
+    for step in path:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            break
+    return value
 
 
 def _told(error: DecodeError) -> dict[str, Any]:
