@@ -1,6 +1,8 @@
-"""Leniency: the effect of the `x-deserialize-…` keywords on values that do not fit. Decoders and verdicts follow it."""
+"""The meaning of leniency for values that do not fit (keywords: `schema/keywords`). Decoders and verdicts follow it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from acpgen.ir import model as ir
 from acpgen.ir.relations import resolved
@@ -41,3 +43,9 @@ def skips_misfits(field: ir.Field, model: ir.Model) -> bool:
     inner = resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
     collects = isinstance(inner, ir.MapOf) or (isinstance(inner, ir.ListOf) and not inner.min_items)
     return field.leniency.skip_invalid_items and collects
+
+
+def repairs(field: ir.Field, value: Any, model: ir.Model) -> bool:
+    """True if readers replace `value`, which does not fit the property, or skip the items of it that do not fit."""
+    replaces = replaces_misfits(field, model) or (value is None and field.leniency.default_on_null)
+    return replaces or (isinstance(value, (list, dict)) and skips_misfits(field, model))

@@ -225,11 +225,7 @@ class _Lowering:
             type=self._expressions.read(found.node, found.pointer, inline_name),
             required=found.required,
             default=None,
-            leniency=ir.Leniency(
-                default_on_error=node.get("x-deserialize-default-on-error", False),
-                skip_invalid_items=node.get("x-deserialize-skip-invalid-items", False),
-                default_on_null=node.get("x-deserialize-default-on-null", False),
-            ),
+            leniency=ir.Leniency.of(node),
             doc=description(node),
             pointer=found.pointer,
             origin=self._context.origin(found.pointer),

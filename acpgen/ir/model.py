@@ -19,6 +19,7 @@ from acpgen.roles import Role as Role  # noqa: PLC0414
 from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
+from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
 from acpgen.schema.sessions import Sessions
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -142,23 +143,6 @@ Value: TypeAlias = Literal | ListValue | MapValue | Construct
 
 
 # --- Definitions ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leniency:
-    """The leniency of a property, from its `x-deserialize-…` keywords."""
-
-    default_on_error: bool = False
-    skip_invalid_items: bool = False
-    default_on_null: bool = False
-
-    def __or__(self, other: Leniency) -> Leniency:
-        """The union of both."""
-        return Leniency(
-            default_on_error=self.default_on_error or other.default_on_error,
-            skip_invalid_items=self.skip_invalid_items or other.skip_invalid_items,
-            default_on_null=self.default_on_null or other.default_on_null,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
