@@ -9,6 +9,7 @@ from acpgen.emit.classes import Classes
 from acpgen.emit.source import Code, assigned, docstring, identifier
 from acpgen.emit.types import GeneratedField, definition_text, field_text, needs_own_hint
 from acpgen.ir import model as ir
+from acpgen.ir.order import types_in
 
 Hint = Callable[[ir.TypeExpr], Code]
 """Writes the annotation for a value of a type."""
@@ -54,15 +55,9 @@ def annotation(field: ir.Field, generated: GeneratedField, hint: Hint) -> str:
 
 def is_limited(expression: ir.TypeExpr) -> bool:
     """True if a limit of the schema is part of the type itself, and not of a definition that it refers to."""
-    match expression:
-        case ir.Scalar():
-            return expression.is_bounded
-        case ir.ListOf(item=item, min_items=least):
-            return least > 0 or is_limited(item)
-        case ir.MapOf(inner) | ir.Nullable(inner):
-            return is_limited(inner)
-        case _:
-            return False
+    scalars = [each for each in types_in(expression) if isinstance(each, ir.Scalar)]
+    lists = [each for each in types_in(expression) if isinstance(each, ir.ListOf)]
+    return any(each.is_bounded for each in scalars) or any(each.min_items for each in lists)
 
 
 def alias_statement(definition: ir.Definition, target: str) -> Code:

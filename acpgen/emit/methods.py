@@ -14,8 +14,6 @@ from acpgen.roles import RoleRecord, Side
 
 CODEC = "codec."
 """The prefix for names of `codec.py` in `methods.py`."""
-ANYTHING = Code("anything")
-"""The function for values that need no decoding or encoding: a record has it unless it names another."""
 
 
 class RecordView:
@@ -48,45 +46,64 @@ class RecordView:
     @property
     def readers(self) -> list[Code]:
         """The functions of `_decode` that the record uses."""
-        found = [self._decoder(self._method.params)] if self._is_handled else []
+        found = [self._method.params] if self._is_handled else []
         if self._is_called and self._method.result is not None:
-            found.append(self._decoder(self._method.result))
-        return [code for code in found if not code.startswith(CODEC)]
+            found.append(self._method.result)
+        return [self._reading.reader(each) for each in found if self._reading.decoded_by(each) is None]
+
+    @property
+    def parts(self) -> list[ir.TypeExpr]:
+        """The types of the params and, for a request, of the result."""
+        return [self._method.params, *([self._result] if self._method.kind is ir.MethodKind.REQUEST else [])]
+
+    @property
+    def is_gated(self) -> bool:
+        """True if the method needs a capability."""
+        return self._method.gate is not None
+
+    @property
+    def negotiates(self) -> bool:
+        """True if the package handles the method, which negotiates the version."""
+        return self._is_handled and negotiating(self._model) is self._method
+
+    @property
+    def _result(self) -> ir.TypeExpr:
+        return self._method.result or ir.AnyJson()
 
     @property
     def _takes(self) -> Code:
         decode = self._decoder(self._method.params)
-        if self._negotiates:
-            decode = Code(f"negotiated(PROTOCOL_INFO, {decode})")
+        if self.negotiates:
+            decode = Code(f"negotiated(PROTOCOL_INFO, {decode or 'anything'})")
         return self._part(self._method.params, decode, is_read=self._is_handled, is_written=self._is_called)
 
     @property
     def _gives(self) -> Code:
-        result = self._method.result or ir.AnyJson()
-        return self._part(result, self._decoder(result), is_read=self._is_called, is_written=self._is_handled)
+        decode = self._decoder(self._result)
+        return self._part(self._result, decode, is_read=self._is_called, is_written=self._is_handled)
 
-    @property
-    def _negotiates(self) -> bool:
-        return self._is_handled and negotiating(self._model) is self._method
-
-    def _part(self, expression: ir.TypeExpr, decode: Code, *, is_read: bool, is_written: bool) -> Code:
+    def _part(self, expression: ir.TypeExpr, decode: Code | None, *, is_read: bool, is_written: bool) -> Code:
         arguments = [hint(expression, module=TYPES)]
-        if is_read and decode != ANYTHING:
+        if is_read and decode is not None:
             arguments.append(Code(f"decode={decode}"))
-        if is_written and (encode := self._encoder(expression)) != ANYTHING:
+        if is_written and (encode := self._encoder(expression)) is not None:
             arguments.append(Code(f"encode={encode}"))
         if not self._is_json_object(expression):
             arguments.append(Code("is_object=False"))
         return enclosed("Part(", arguments, ")", indent=8)
 
-    def _decoder(self, expression: ir.TypeExpr) -> Code:
+    def _decoder(self, expression: ir.TypeExpr) -> Code | None:
+        """The function that decodes; None for any JSON, which needs none."""
+        if self._reading.resolved(expression) in (ir.AnyJson(), ir.Nullable(ir.AnyJson())):
+            return None
         read = self._reading.reader(expression)
-        return Code(CODEC + read) if read.startswith("decode_") else read
+        return read if self._reading.decoded_by(expression) is None else Code(CODEC + read)
 
-    def _encoder(self, expression: ir.TypeExpr) -> Code:
+    def _encoder(self, expression: ir.TypeExpr) -> Code | None:
+        """The function that encodes; None for values that are JSON already."""
         match self._reading.resolved(expression):
             case found if self._writing.is_plain(found):
-                return ANYTHING
+                return None
             case ir.Ref(name) if isinstance(self._model.by_name[name], ir.Struct):
                 return Code(CODEC + encoder(name))
             case ir.Ref(name) if self._writing.has_class(self._model.by_name[name]):
@@ -110,10 +127,11 @@ class TableView:
         self._side = side
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
-        self._records = [
+        self.views = [
             RecordView(method, model, is_handled=is_handled, is_called=is_called)
             for method in _requests_first(model, side)
         ]
+        """The views of the records."""
         self.name = identifier(side.methods)
         """The name of the table."""
         self.side = literal(side.value)
@@ -126,13 +144,13 @@ class TableView:
 
     @property
     def records(self) -> list[Code]:
-        """The expressions for the records."""
-        return [each.record(self._side) for each in self._records]
+        """The expressions for them."""
+        return [each.record(self._side) for each in self.views]
 
     @property
     def readers(self) -> list[Code]:
         """The functions of `_decode` that the records use."""
-        return [reader for each in self._records for reader in each.readers]
+        return [reader for each in self.views for reader in each.readers]
 
 
 def _requests_first(model: ir.Model, side: Side) -> list[ir.Method]:

@@ -9,7 +9,6 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
-from acpgen.emit.conversions import TYPES
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.methods import TableView
 from acpgen.emit.property_table import PropertyTable
@@ -21,12 +20,11 @@ from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import VersionsView
 from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
+from acpgen.ir.order import types_in
 from acpgen.roles import Role, Side
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
-_RECORDS = ("Gate", "Method", "Part", "methods")
-"""The names of `_base` that a table of methods may use."""
 _STANDARD = {
     "collections.abc": ("Callable",),
     "functools": ("partial",),
@@ -172,10 +170,11 @@ def _codec_module(
 
 def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
     tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
-    text = "\n".join(record for table in tables for record in table.records)
-    words = set(re.findall(r"\w+", text))
-    records = [name for name in _RECORDS if name in words or name in ("Method", "methods")]
-    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if "Any" in words else [])}}
+    views = [view for table in tables for view in table.views]
+    parts = [found for view in views for part in view.parts for found in types_in(part)]
+    uses_gates = any(view.is_gated for view in views)
+    records = [*(["Gate"] if uses_gates else []), "Method", *(["Part"] if views else []), "methods"]
+    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if ir.AnyJson() in parts else [])}}
     if versions is not None:
         records = sorted([*records, *versions.record_names], key=isort_key)
         standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
@@ -186,6 +185,6 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         tables=tables,
         readers=listed(sorted({reader for table in tables for reader in table.readers})),
         records=listed(map(identifier, records)),
-        dispatch=Code("Codec, negotiated" if "negotiated" in words else "Codec"),
-        types=Code(", types" if TYPES in text else ""),
+        dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
+        types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
     )

@@ -17,12 +17,17 @@ class Properties:
         self._reading = reading
         self._model = reading.model
 
-    def read(self, field: ir.Field) -> Code:
-        """The expression that decodes the property `field`, or its `value` if `fetch` has the expression for that."""
+    def read(self, field: ir.Field, fetched: str = "value") -> Code:
+        """The expression that decodes the property `field`, or its value, `fetched`, if there is a `fetch` for that."""
         if (test := self._usual(field)) is None:
             return self._required(field) if field.required else self._optional(field)
-        start = "value if value is UNSET or value" if field.may_be_unset else "value if value"
+        start = f"value if {fetched} is UNSET or value" if field.may_be_unset else f"value if {fetched}"
         return Code(f"{start}{test} else {self._present(field)}")
+
+    def whole(self, field: ir.Field) -> Code | None:
+        """The expression that fetches and decodes a required property of a common kind; None for others."""
+        fetch = self.fetch(field) if field.required else None
+        return None if fetch is None else self.read(field, f"(value := {fetch})")
 
     def fetch(self, field: ir.Field) -> Code | None:
         """The expression for the value of a property of a common kind; None for others."""
@@ -47,7 +52,7 @@ class Properties:
                 return Code(f" == {literal(only)}")
             case ir.Ref(name) if texts := self._reading.known_texts(name):
                 return Code(f" in {texts}")
-            case ir.Ref(name) if self._reading.read(ir.Ref(name), "raw") == "string(raw)":
+            case ir.Ref() as known if self._reading.primitive(known) is ir.Primitive.STRING:
                 return Code(".__class__ is str")
             case _:
                 return None
@@ -98,7 +103,7 @@ class Properties:
                 return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
             case ir.Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
-            case _ if read == "string":
+            case _ if self._reading.primitive(expression) is ir.Primitive.STRING:
                 return Code(f"string_at(data, {key})")
             case ir.ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")

@@ -96,24 +96,26 @@ class PydanticClass:
 
     def _default(self, field: ir.Field) -> Code:
         """The default and the name on the wire, after an equals sign; empty if there is neither."""
-        arguments, name = self._default_argument(field), attribute_name(field.wire)
-        if field.wire != name:
-            arguments = [*arguments, f"alias={literal(field.wire)}"]
-        if not arguments:
-            return Code("")
-        start, _, default = arguments[0].partition("=")
-        is_plain = len(arguments) == 1 and start == "default"
-        return Code(f" = {default}" if is_plain else f" = pydantic.Field({', '.join(arguments)})")
+        arguments = self._default_argument(field)
+        if field.wire != attribute_name(field.wire):
+            arguments["alias"] = literal(field.wire)
+        match arguments:
+            case {"default": default, **others} if not others:
+                return Code(f" = {default}")
+            case {**known} if known:
+                return Code(f" = pydantic.Field({', '.join(f'{name}={each}' for name, each in known.items())})")
+            case _:
+                return Code("")
 
-    def _default_argument(self, field: ir.Field) -> list[str]:
+    def _default_argument(self, field: ir.Field) -> dict[str, str]:
         if field.may_be_unset:
-            return ["default=MISSING"]
+            return {"default": "MISSING"}
         if isinstance(field.type, ir.Const) and is_tag(self._struct, field, self._context.model):
-            return [f"default={literal(field.type.value)}"]
+            return {"default": literal(field.type.value)}
         if field.required or field.default is None:
-            return []
+            return {}
         known = value(field.default, self._context.model)
-        return [f"default={known}" if is_immutable(field.default) else f"default_factory=lambda: {known}"]
+        return {"default": known} if is_immutable(field.default) else {"default_factory": f"lambda: {known}"}
 
 
 def is_tag(struct: ir.Struct, field: ir.Field, model: ir.Model) -> bool:
@@ -200,8 +202,7 @@ class PydanticAlias:
         if _other_is_apart(union):
             return self._with_labels(union)
         known = self._selected(union) if is_selected(union) else identifier(_targets(union)[0])
-        rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
-        return _in_order([known, *map(hint, rest)])
+        return _in_order([known, *(hint(each.type) for each in union.fallbacks)])
 
     def _selected(self, union: ir.TaggedUnion) -> Code:
         """The members with a tag, without others."""

@@ -20,7 +20,7 @@ from acpgen.emit.generator import Library, PlainSchema, render_definitions
 from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members
+from acpgen.ir.order import members, types_in
 
 
 def plain_schema(model: ir.Model, *, all_required: bool = False) -> PlainSchema:
@@ -167,13 +167,7 @@ def needs_own_hint(expression: ir.TypeExpr) -> bool:
     The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
     does not know that "any JSON" includes null.
     """
-    match expression:
-        case ir.Const() | ir.Choice() | ir.AnyJson():
-            return True
-        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-            return needs_own_hint(inner)
-        case _:
-            return False
+    return any(isinstance(each, (ir.Const, ir.Choice, ir.AnyJson)) for each in types_in(expression))
 
 
 class AliasView:

@@ -198,6 +198,11 @@ class Variant:
     target: str
     doc: str
 
+    @property
+    def type(self) -> TypeExpr:
+        """The reference to the target."""
+        return Ref(self.target)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVariant:
@@ -210,6 +215,11 @@ class OtherVariant:
     excluded: tuple[str, ...]
     doc: str
     opened: bool = False
+
+    @property
+    def type(self) -> TypeExpr:
+        """The reference to the target."""
+        return Ref(self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
