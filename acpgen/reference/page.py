@@ -17,12 +17,12 @@ from markupsafe import Markup
 from acpgen.diff.compare import compare
 from acpgen.emit.signatures import Signatures
 from acpgen.emit.versions import folder
-from acpgen.output.manifest import HTML_MARKER
 from acpgen.pipeline import Compiled
 from acpgen.reference.anchors import method_anchor, type_anchor
 from acpgen.reference.markup import code, link, prose, visible
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
+from acpgen.text import HTML_MARKER
 
 _POLICY = ("default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'")
 """The page loads nothing, and runs nothing but its own script (Content Security Policy Level 3)."""

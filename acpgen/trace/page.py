@@ -19,12 +19,12 @@ from markupsafe import Markup
 from acpgen.diagnostics import Severity
 from acpgen.emit.versions import folder
 from acpgen.ir import model as ir
-from acpgen.output.manifest import HTML_MARKER
 from acpgen.reference.anchors import method_anchor, type_anchor
 from acpgen.reference.markup import visible
 from acpgen.reference.page import policy
 from acpgen.roles import Side
 from acpgen.schema.data import data_folder
+from acpgen.text import HTML_MARKER
 from acpgen.trace.conversation import Kind, Seen
 from acpgen.trace.lines import Event
 from acpgen.trace.reading import Finding, Trace
