@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
-from acpgen.emit.protocol import gate_argument
-from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal
+from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.emit.versions import negotiating
 from acpgen.ir import model as ir
+from acpgen.ir import names
 from acpgen.ir.order import members
+from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord, Side
+from acpgen.schema.gates import Gate
 
 CODEC = "codec."
 """The prefix for names of `codec.py` in `methods.py`."""
@@ -36,7 +38,7 @@ class RecordView:
         if self._method.kind is ir.MethodKind.REQUEST:
             arguments.append(self._gives)
         if self._method.gate is not None:
-            arguments.append(gate_argument(self._method.gate, self._model))
+            arguments.append(_gate_argument(self._method.gate, self._model))
         if self._method.side != side.value:
             arguments.append(Code(f"side={literal(self._method.side)}"))
         if self._method.origin != self._model.origin:
@@ -165,3 +167,26 @@ def _requests_first(model: ir.Model, side: Side) -> list[ir.Method]:
         elif method.wire not in requests:
             found.append(method)
     return found
+
+
+def _gate_argument(gate: Gate, model: ir.Model) -> Code:
+    """The argument `capability` of a record: that of a capability gate."""
+    paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
+    root = names.class_name(gate.root)
+    opening = literal(_opening_value(ir.Ref(root), gate.paths[0], model))
+    return Code(enclosed("capability=Gate(", [identifier(TYPES + root), paths, opening], "),", indent=8)[:-1])
+
+
+def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> str | None:
+    """The smallest value at `path` below `expression` that opens a gate, if it is "true" or "{}"."""
+    found = resolved(expression, model)
+    if isinstance(found, ir.Nullable):
+        return _opening_value(found.inner, path, model)
+    definition = model.by_name[found.name] if isinstance(found, ir.Ref) else None
+    if path and isinstance(definition, ir.Struct):
+        field = next(field for field in definition.fields if field.wire == path[0])
+        return _opening_value(field.type, path[1:], model)
+    if isinstance(found, ir.Scalar):
+        return "true"
+    needs_more = isinstance(definition, ir.Struct) and any(field.required for field in definition.fields)
+    return None if isinstance(found, ir.ListOf) or needs_more else "{}"

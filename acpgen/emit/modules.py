@@ -12,12 +12,11 @@ from acpgen.emit.codec_modules import codec_views
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.methods import TableView
 from acpgen.emit.property_table import PropertyTable
-from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
-from acpgen.emit.types import alias_target, render_types
-from acpgen.emit.versions import VersionsView
+from acpgen.emit.types import alias_target, render_types, type_views
+from acpgen.emit.versions import RulesView, VersionsView
 from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
 from acpgen.ir.order import types_in
@@ -116,7 +115,7 @@ def _role(environment: Environment, view: RoleView) -> str:
 
 
 def _types(environment: Environment, model: ir.Model) -> str:
-    body = render_types(model)
+    body = render_types(model, type_views(model))
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
@@ -179,7 +178,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         records = sorted([*records, *versions.record_names], key=isort_key)
         standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
     return environment.get_template("methods/module.jinja").render(
-        protocol=ProtocolView(model),
+        protocol=RulesView(model),
         versions=versions,
         standard=standard_imports(standard),
         tables=tables,

@@ -7,19 +7,7 @@ from collections.abc import Mapping
 from acpgen.ir import model as ir
 from acpgen.ir.order import members
 
-Resolved = (
-    ir.Struct
-    | ir.TaggedUnion
-    | ir.UntaggedUnion
-    | ir.Scalar
-    | ir.Const
-    | ir.Choice
-    | ir.ListOf
-    | ir.MapOf
-    | ir.Nullable
-    | ir.AnyJson
-    | ir.Ref
-)
+Resolved = ir.Struct | ir.TaggedUnion | ir.UntaggedUnion | ir.TypeExpr
 
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
