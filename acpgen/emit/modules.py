@@ -10,9 +10,9 @@ from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
-from acpgen.emit.methods import TableView
+from acpgen.emit.method_tables import TableView
 from acpgen.emit.property_table import PropertyTable
-from acpgen.emit.roles import RoleView
+from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types, type_views

@@ -13,7 +13,7 @@ from functools import cached_property
 from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
 from acpgen.emit.generator import first_line
-from acpgen.emit.roles import RoleView
+from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
 from acpgen.emit.types import BoundedAlias, ClassView, alias_target
