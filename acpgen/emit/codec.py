@@ -72,9 +72,8 @@ class OptionalLine:
 class DefinitionCodec:
     """The base of the views: one definition."""
 
-    def __init__(self, definition: ir.Definition, model: ir.Model, *, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Definition, reading: Reading, writing: Writing) -> None:
         self.definition = definition
-        self.model = model
         self._reading = reading
         self._writing = writing
 

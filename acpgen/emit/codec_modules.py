@@ -74,12 +74,9 @@ class CodecView:
 def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
     known, classes, reading, writing = directions(model, roles), Classes(model), Reading(model), Writing(model)
-    views = [
-        _KINDS.get(type(definition), AliasCodec)(definition, model, reading=reading, writing=writing)
-        for definition in model.definitions
-    ]
+    views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
-    shared = StructCodec(classes.shared, model, reading=reading, writing=writing) if bare and classes.shared else None
+    shared = StructCodec(classes.shared, reading, writing) if bare and classes.shared else None
     table, named = list(_table(views, model, reading)), _named(model.definitions)
     near = _named(each for each in model.definitions if each.name in known.decoded)
 

@@ -116,7 +116,7 @@ class RecordView:
     def _is_json_object(self, expression: ir.TypeExpr) -> bool:
         """True if every value is a JSON object."""
         found = self._reading.resolved(expression)
-        definition = self._model.by_name[found.name] if isinstance(found, ir.Ref) else None
+        definition = self._model.definition(found)
         if isinstance(definition, ir.UntaggedUnion):
             return all(self._is_json_object(member) for member in members(definition))
         return isinstance(found, ir.MapOf) or isinstance(definition, (ir.Struct, ir.TaggedUnion))
@@ -182,7 +182,7 @@ def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Mod
     found = resolved(expression, model)
     if isinstance(found, ir.Nullable):
         return _opening_value(found.inner, path, model)
-    definition = model.by_name[found.name] if isinstance(found, ir.Ref) else None
+    definition = model.definition(found)
     if path and isinstance(definition, ir.Struct):
         field = next(field for field in definition.fields if field.wire == path[0])
         return _opening_value(field.type, path[1:], model)

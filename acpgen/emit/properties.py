@@ -8,6 +8,7 @@ from acpgen.emit.conversions import TYPES, Reading, integer_test
 from acpgen.emit.source import Code, identifier, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.leniency import fallback, replaces_misfits
+from acpgen.ir.relations import without_null
 
 
 class Properties:
@@ -40,8 +41,7 @@ class Properties:
         """The test for usual values of a property of a common kind: those are taken as they are, without a call."""
         if field.leniency.default_on_null or not isinstance(field.default, (ir.Literal, NoneType)):
             return None
-        found = self._reading.resolved(field.type)
-        match self._reading.resolved(found.inner) if isinstance(found, ir.Nullable) else found:
+        match without_null(field.type, self._model):
             case ir.Scalar(primitive=ir.Primitive.STRING, min_length=None):
                 return Code(".__class__ is str")
             case ir.Scalar(primitive=ir.Primitive.BOOLEAN):
@@ -66,7 +66,8 @@ class Properties:
 
     def _optional(self, field: ir.Field) -> Code:
         key = literal(field.wire)
-        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field)
+        takes_anything = isinstance(self._reading.resolved(field.type), ir.AnyJson)
+        present = Code(f"data[{key}]") if takes_anything else self._present(field)
         if self._is_made_if_absent(field) and not field.leniency.default_on_null:
             return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
@@ -91,9 +92,6 @@ class Properties:
                 return False
             case _:
                 return True
-
-    def _takes_anything(self, field: ir.Field) -> bool:
-        return isinstance(self._reading.resolved(field.type), ir.AnyJson)
 
     def _strict(self, expression: ir.TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that must fit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from acpgen.ir import model as ir
-from acpgen.ir.relations import resolved
+from acpgen.ir.relations import resolved, without_null
 
 
 def fallback(field: ir.Field, model: ir.Model) -> ir.Value | None:
@@ -39,8 +39,7 @@ def replaces_misfits(field: ir.Field, model: ir.Model) -> bool:
 
 def skips_misfits(field: ir.Field, model: ir.Model) -> bool:
     """True if readers skip items of the property that do not fit, however many."""
-    found = resolved(field.type, model)
-    inner = resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
+    inner = without_null(field.type, model)
     collects = isinstance(inner, ir.MapOf) or (isinstance(inner, ir.ListOf) and not inner.min_items)
     return field.leniency.skip_invalid_items and collects
 

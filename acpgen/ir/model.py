@@ -374,6 +374,10 @@ class Model:
         """The definitions by Python name."""
         return {definition.name: definition for definition in self.definitions}
 
+    def definition(self, expression: TypeExpr) -> Definition | None:
+        """The definition that `expression` refers to; None if it is no reference."""
+        return self.by_name[expression.name] if isinstance(expression, Ref) else None
+
     def struct(self, name: str) -> Struct:
         """The struct `name`; raises `KeyError` or `TypeError` if there is none."""
         found: Any = self.by_name[name]
