@@ -11,7 +11,7 @@ import pytest
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.output import LOCK_NAME, Plan, apply, plan
-from acpgen.output.manifest import MARKER
+from acpgen.text import MARKER
 
 HEAD: dict[str, object] = {"acpgen": "0.1.0", "options": {"role": "agent"}, "extensions": []}
 OLD = {"__init__.py": f"{MARKER}\nold\n", "sub/codec.py": f"{MARKER}\nold\n", "gone.py": f"{MARKER}\n", "py.typed": ""}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from acpgen.diagnostics import Diagnostic, Report, Severity
-from acpgen.schema.dialect import KEYWORDS, MAX_LEVELS, check_dialect
+from acpgen.schema.dialect import MAX_LEVELS, check_dialect
+from acpgen.schema.keywords import KEYWORDS, LENIENCY
 from tests.published import FILES, published
 from tests.support import schema_of
 
@@ -76,9 +77,7 @@ _BAD_VALUES = {
     "x-method": None,
     "x-side": ["agent"],
     "x-docs-ignore": "yes",
-    "x-deserialize-default-on-error": 1,
-    "x-deserialize-skip-invalid-items": None,
-    "x-deserialize-default-on-null": "true",
+    **dict.fromkeys(LENIENCY, "true"),
 }
 
 

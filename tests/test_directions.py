@@ -149,7 +149,7 @@ def test_a_class_that_says_something_else_declares_the_property_itself(packages:
         "type": None,
         "silent": "WithNote",
     }
-    assert [name for name, _ in classes.own_fields(model.struct("Owntext"))] == ["note"]
+    assert [field.name for field in classes.own_fields(model.struct("Owntext"))] == ["note"]
     assert not classes.own_fields(model.struct("Ownsilent"))
 
 

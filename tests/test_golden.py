@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.output import LOCK_NAME
-from acpgen.output.manifest import MARKER
+from acpgen.text import MARKER
 from tests.command_line import build_package, tree
 from tests.golden_cases import (
     CASES,

@@ -43,6 +43,7 @@ from acpgen.roles import Side
 from acpgen.schema.compose import compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import parse_document
+from acpgen.schema.keywords import LENIENCY
 from tests.support import REPOSITORY, model_of, schema_of
 
 Node = dict[str, Any]
@@ -860,6 +861,11 @@ def test_the_keywords_of_leniency_are_read() -> None:
     }
     assert field(node).leniency == Leniency(default_on_error=True, skip_invalid_items=True, default_on_null=True)
     assert field({**node, **{key: False for key in node if key.startswith("x-")}}).leniency == Leniency()
+
+
+@pytest.mark.parametrize(("keyword", "effects"), LENIENCY.items())
+def test_a_keyword_of_leniency_has_its_effects_alone(keyword: str, effects: Leniency) -> None:
+    assert field({"type": "array", "items": TEXT, keyword: True}).leniency == effects != Leniency()
 
 
 def test_leniency_without_anything_to_fall_back_to_is_a_warning() -> None:

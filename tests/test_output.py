@@ -13,7 +13,7 @@ import pytest
 
 from acpgen.diagnostics import InputError, InternalError, Location, Severity
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, Change, Kind, apply, plan, read_manifest, unchanged
-from acpgen.output.manifest import MARKER
+from acpgen.text import MARKER
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, refusal, sha, snapshot, write_lock
 
 

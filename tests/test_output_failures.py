@@ -12,7 +12,7 @@ import pytest
 
 from acpgen.diagnostics import InputError
 from acpgen.output import LOCK_NAME, STAGE_PREFIX
-from acpgen.output.manifest import MARKER
+from acpgen.text import MARKER
 from tests.output_support import NEW, OLD, build, codes, contents, old_package, snapshot
 
 

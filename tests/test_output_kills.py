@@ -18,8 +18,7 @@ import pytest
 
 from acpgen.diagnostics import InputError
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, apply, plan, read_manifest, unchanged
-from acpgen.output.manifest import MARKER
-from acpgen.text import digest
+from acpgen.text import MARKER, digest
 from tests.output_faults import CASES, FAULTS, tree
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, snapshot
 from tests.project_support import Project, ping_schema
@@ -192,7 +191,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from acpgen.diagnostics import InputError
-from acpgen.output.manifest import MARKER
+from acpgen.text import MARKER
 from acpgen.output import apply, plan
 
 number, folder = sys.argv[1], Path(sys.argv[2])

@@ -10,7 +10,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.emit.format import format_files
-from acpgen.emit.roles import RoleView
+from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.roles import Role, RoleRecord, Side
 from tests.support import REPOSITORY, import_folder, model_of, package_files, write_package

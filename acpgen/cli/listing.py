@@ -65,7 +65,7 @@ class _Listed:
 
 
 def _listed(model: ir.Model, role: RoleChoice) -> list[_Listed]:
-    from acpgen.emit.roles import RoleView
+    from acpgen.emit.role_classes import RoleView
 
     passing = [RoleView(each.record, model) for each in role.roles if each.record.passes]
     if passing:

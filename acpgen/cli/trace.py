@@ -142,7 +142,7 @@ def _models(given: Given) -> dict[int, ir.Model]:
 
 def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
     """Write the page. A trace may have secrets, so the file is for its owner alone."""
-    from acpgen.output.manifest import HTML_MARKER
+    from acpgen.text import HTML_MARKER
     from acpgen.trace.page import render_page
 
     try:

@@ -31,7 +31,7 @@ class Classes:
     """The classes of a model."""
 
     def __init__(self, model: ir.Model) -> None:
-        self._model = model
+        self.model = model
         self._structs = [each for each in model.definitions if isinstance(each, ir.Struct)]
 
     @cached_property
@@ -43,12 +43,12 @@ class Classes:
             return None
         found = [field for struct in self._structs for own, field in _own_forms(struct) if own == form]
         doc = Counter(field.doc for field in found if field.doc).most_common(1)
-        field = replace(found[0], doc=doc[0][0] if doc else "", origin=self._model.origin)
+        field = replace(found[0], doc=doc[0][0] if doc else "", origin=self.model.origin)
         return ir.Struct(
             name=self._free_name(f"With{names.pascal(form.wire)}"),
             doc=f"The base of the classes with `{form.name}`.",
             pointer=field.pointer,
-            origin=self._model.origin,
+            origin=self.model.origin,
             fields=(field,),
             base=None,
             keeps_extra=False,
@@ -56,7 +56,7 @@ class Classes:
         )
 
     def _free_name(self, name: str) -> str:
-        taken = {names.snake(definition.name) for definition in self._model.definitions}
+        taken = {names.snake(definition.name) for definition in self.model.definitions}
         return self._free_name(f"{name}Base") if names.snake(name) in taken else name
 
     def base(self, struct: ir.Struct) -> str | None:
@@ -75,14 +75,25 @@ class Classes:
         """True if the shared property is the only one of the class."""
         return self._shares(struct) and len(struct.fields) == 1 and not struct.keeps_extra and struct.rejects is None
 
-    def own_fields(self, struct: ir.Struct) -> list[tuple[str, ir.TypeExpr]]:
-        """The attributes that the class declares itself, including `extra`."""
+    def own_fields(self, struct: ir.Struct) -> list[ir.Field]:
+        """The fields that the class declares itself, in schema order."""
         shared = {field.name for field in self.shared.fields} if self.shared and self._shares(struct) else set[str]()
-        fields = [(each.name, each.type) for each in struct.fields if not each.inherited and each.name not in shared]
-        inherits_extra = struct.base is not None and self._model.struct(struct.base).keeps_extra
-        if struct.keeps_extra and not inherits_extra:
-            fields.append((ir.EXTRA_FIELD, ir.MapOf(ir.AnyJson())))
-        return fields
+        return [each for each in struct.fields if not each.inherited and each.name not in shared]
+
+    def adds_extra(self, struct: ir.Struct) -> bool:
+        """True if the class keeps unnamed properties, and its base does not."""
+        return struct.keeps_extra and not (struct.base is not None and self.model.struct(struct.base).keeps_extra)
+
+    def own_attributes(self, struct: ir.Struct) -> list[tuple[str, ir.TypeExpr]]:
+        """The attributes that the class declares itself, including `extra`."""
+        extra: list[tuple[str, ir.TypeExpr]] = [(ir.EXTRA_FIELD, ir.MapOf(ir.AnyJson()))]
+        own = [(each.name, each.type) for each in self.own_fields(struct)]
+        return own + extra if self.adds_extra(struct) else own
+
+    @property
+    def definitions(self) -> list[ir.Definition]:
+        """All definitions, after the shared base if there is one."""
+        return [*([self.shared] if self.shared else []), *self.model.definitions]
 
 
 def _own_forms(struct: ir.Struct) -> Iterator[tuple[_Form, ir.Field]]:

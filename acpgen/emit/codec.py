@@ -36,23 +36,23 @@ from acpgen.ir import model as ir
 class FieldLine:
     """A name and the expression for its value; `fetch` is that of a variable `value` in it, which it tests first.
 
-    With `is_required`, both are one statement where that fits. Others are always two: a long default changes no code.
+    `whole` is the expression with `fetch` in it, used where it fits. It is None for an optional property, so that a
+    long default changes no code.
     """
 
     name: Code
     expression: Code
     fetch: Code | None = None
-    is_required: bool = False
+    whole: Code | None = None
 
     @property
     def assignment(self) -> Code:
         """The statement that sets the attribute of the result; that of the variable goes before it if it must."""
-        if self.fetch is None:
-            return assigned(f"result.{self.name}", self.expression, indent=4)
-        whole = f"result.{self.name} = {self.expression.replace('if value', f'if (value := {self.fetch})', 1)}"
-        if self.is_required and 4 + len(whole) <= LINE_LENGTH:
-            return Code(whole)
-        return Code(f"value = {self.fetch}\n    {assigned(f'result.{self.name}', self.expression, indent=4)}")
+        start = f"result.{self.name}"
+        if self.whole is not None and 4 + len(f"{start} = {self.whole}") <= LINE_LENGTH:
+            return Code(f"{start} = {self.whole}")
+        statement = assigned(start, self.expression, indent=4)
+        return statement if self.fetch is None else Code(f"value = {self.fetch}\n    {statement}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,8 @@ class OptionalLine:
 class DefinitionCodec:
     """The base of the views: one definition."""
 
-    def __init__(self, definition: ir.Definition, model: ir.Model, *, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Definition, reading: Reading, writing: Writing) -> None:
         self.definition = definition
-        self.model = model
         self._reading = reading
         self._writing = writing
 
@@ -150,7 +149,7 @@ class StructCodec(DefinitionCodec):
         """The attributes of the result with their decode expressions."""
         properties = Properties(self._reading)
         lines = [
-            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each), each.required)
+            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each), properties.whole(each))
             for each in self.definition.fields
         ]
         if self.definition.keeps_extra:
@@ -225,8 +224,8 @@ class StructCodec(DefinitionCodec):
     @property
     def last(self) -> OptionalLine | None:
         """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
-        last = self.optional[-1] if self.optional else None
-        return last if last and last.expression == last.name else None
+        types = [each.type for each in self.definition.fields if each.may_be_unset]
+        return self.optional[-1] if types and self._writing.is_plain(types[-1]) else None
 
     def _optional(self, field: ir.Field) -> OptionalLine:
         source = f"value.{field.name}"
@@ -302,11 +301,7 @@ class TaggedUnionCodec(UnionCodec):
         """The members that are tried if the tag does not decide."""
         tag = (self.definition.tag,)
         return tuple(
-            (
-                each
-                if isinstance(each, ir.Candidate)
-                else ir.Candidate(type=ir.Ref(each.target), required=tag, doc=each.doc)
-            )
+            each if isinstance(each, ir.Candidate) else ir.Candidate(type=each.type, required=tag, doc=each.doc)
             for each in self.definition.fallbacks
         )
 

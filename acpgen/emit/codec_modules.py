@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
-from acpgen.emit.conversions import READERS, NamedReader, Reading, Writing, named_reader
+from acpgen.emit.conversions import NamedReader, Reading, Writing, named_reader
 from acpgen.emit.directions import directions
 from acpgen.emit.imports import entry_lines
 from acpgen.emit.source import Code, hint
 from acpgen.emit.types import alias_target
 from acpgen.ir import model as ir
-from acpgen.ir.order import members
+from acpgen.ir.order import types_in, types_of
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
@@ -74,19 +74,16 @@ class CodecView:
 def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
     known, classes, reading, writing = directions(model, roles), Classes(model), Reading(model), Writing(model)
-    views = [
-        _KINDS.get(type(definition), AliasCodec)(definition, model, reading=reading, writing=writing)
-        for definition in model.definitions
-    ]
+    views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
-    shared = StructCodec(classes.shared, model, reading=reading, writing=writing) if bare and classes.shared else None
+    shared = StructCodec(classes.shared, reading, writing) if bare and classes.shared else None
     table, named = list(_table(views, model, reading)), _named(model.definitions)
     near = _named(each for each in model.definitions if each.name in known.decoded)
 
     def view(*, is_near: bool) -> CodecView:
         decoded = [each for each in views if (each.definition.name in known.decoded) is is_near]
         encoded = [each for each in views if (each.definition.name in known.encoded) is is_near]
-        plain = {each for each, read in table if read in READERS.values()}
+        plain = {each for each, _ in table if reading.primitive(ir.Ref(each.definition.name)) is not None}
         return CodecView(
             decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
             encoded=[each for each in encoded if isinstance(each, StructCodec)],
@@ -113,31 +110,11 @@ def _table(
 
 def _named(definitions: Iterable[ir.Definition]) -> dict[Code, NamedReader]:
     """The readers of the bounded scalars in `definitions`, by name."""
-    scalars = (scalar for definition in definitions for part in _parts(definition) for scalar in _scalars(part))
-    return {reader.name: reader for scalar in scalars if (reader := named_reader(scalar))}
-
-
-def _parts(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
-    """The types in `definition` that its decoder passes to others. The decoder of an alias has its bounds inline."""
-    match definition:
-        case ir.Struct(fields=fields):
-            return [field.type for field in fields]
-        case ir.TaggedUnion() | ir.UntaggedUnion():
-            return members(definition)
-        case ir.Alias(type=target) if not isinstance(target, ir.Scalar):
-            return [target]
-        case _:
-            return []
-
-
-def _scalars(expression: ir.TypeExpr) -> Iterator[ir.Scalar]:
-    match expression:
-        case ir.Scalar():
-            yield expression
-        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-            yield from _scalars(inner)
-        case _:
-            return
+    # the decoder of an alias of a scalar has the bounds inline
+    passing = (each for each in definitions if not (isinstance(each, ir.Alias) and isinstance(each.type, ir.Scalar)))
+    types = (each for definition in passing for part in types_of(definition) for each in types_in(part))
+    readers = (named_reader(each) for each in types if isinstance(each, ir.Scalar))
+    return {reader.name: reader for reader in readers if reader}
 
 
 def _annotation(definition: ir.Definition, model: ir.Model) -> str:

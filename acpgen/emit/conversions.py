@@ -85,29 +85,51 @@ class Reading:
                 return Code(f"mapping({source}, {self.reader(inner)})")
             case ir.Nullable(inner):
                 return Code(f"nullable({source}, {self.reader(inner)})")
-            case ir.Ref(name):
-                definition = self.model.by_name[name]
-                if isinstance(definition, ir.Enum) and definition.open and name not in self.watched:  # one call less
-                    return Code(f"{READERS[definition.primitive]}({source})")
-                return Code(f"{decoder(name)}({source})")
+            case ir.Ref():
+                return Code(f"{self.reader(expression)}({source})")
 
     def reader(self, expression: ir.TypeExpr) -> Code:
         """A callable that decodes its argument: a function if there is one, else a lambda."""
-        if isinstance(expression, ir.Scalar) and (named := named_reader(expression)):
-            return named.name
-        call = self.read(expression, "value")
-        function, _, rest = call.partition("(")
-        if not rest:
-            return Code("anything")
-        if rest == "value)":
-            return Code(function)
-        match expression:
-            case ir.Ref(name):
-                return decoder(self._last_alias(name))
+        if (primitive := self.primitive(expression)) is not None:
+            return Code(READERS[primitive])
+        if (name := self.decoded_by(expression)) is not None:
+            return decoder(name)
+        match self.resolved(expression):
+            case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
+                return Code("anything")
+            case ir.MapOf(ir.AnyJson()):
+                return Code("json_object")
+            case ir.Scalar() as scalar if named := named_reader(scalar):
+                return named.name
             case ir.ListOf(item=item, min_items=0):
                 return Code(f"array_of({self.reader(item)})")
             case _:
-                return Code(f"lambda value: {call}")
+                return Code(f"lambda value: {self.read(expression, 'value')}")
+
+    def primitive(self, expression: ir.TypeExpr) -> ir.Primitive | None:
+        """The primitive of which the type has all values, and none to report; None for other types."""
+        match self.resolved(expression):
+            case ir.Scalar() as scalar if named_reader(scalar) is None:
+                return scalar.primitive
+            case ir.Choice(open=True, primitive=primitive):
+                return primitive
+            case ir.Ref(name) if name not in self.watched:
+                definition = self.model.by_name[name]
+                return definition.primitive if isinstance(definition, ir.Enum) and definition.open else None
+            case _:
+                return None
+
+    def decoded_by(self, expression: ir.TypeExpr) -> str | None:
+        """The definition whose decoder decodes the type; None where functions of `_decode` are enough."""
+        if not isinstance(expression, ir.Ref) or self.primitive(expression) is not None:
+            return None
+        match self.resolved(expression):
+            case ir.Ref(name):
+                return name
+            case ir.AnyJson() | ir.Nullable(ir.AnyJson()) | ir.MapOf(ir.AnyJson()):
+                return None
+            case _:
+                return self._last_alias(expression.name)
 
     def known_texts(self, name: str) -> Code | None:
         """The name of the tuple with the constants of a closed enum of strings; None for other definitions."""
@@ -127,7 +149,7 @@ class Reading:
 
     def has_decoder(self, name: str) -> bool:
         """True if the definition `name` needs a decoder of its own."""
-        return self.reader(ir.Ref(name)) == decoder(name)
+        return self.decoded_by(ir.Ref(name)) == name
 
     def _last_alias(self, name: str) -> str:
         """The last alias in the chain that starts at `name`."""

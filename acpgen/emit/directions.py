@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members, references
+from acpgen.ir.order import members, references, types_of
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
@@ -48,20 +48,8 @@ def _closure(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[s
         name = pending.pop()
         if name not in found:
             found.add(name)
-            pending += [inner for each in _parts(model.by_name[name]) for inner in references(each)]
+            pending += [inner for each in types_of(model.by_name[name]) for inner in references(each)]
     return frozenset(found)
-
-
-def _parts(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
-    match definition:
-        case ir.Struct(fields=fields):
-            return [field.type for field in fields]
-        case ir.Alias(type=target):
-            return [target]
-        case ir.Enum():
-            return []
-        case _:
-            return members(definition)
 
 
 def _written_to_compare(decoded: Iterable[str], model: ir.Model) -> Iterator[ir.TypeExpr]:

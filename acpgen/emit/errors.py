@@ -94,7 +94,7 @@ class ErrorsView:
     @property
     def uses_unset_type(self) -> bool:
         """True if an annotation contains `UnsetType`."""
-        return any("UnsetType" in annotation for annotation in (self.data_hint, *(each.hint for each in self.extras)))
+        return any(field.may_be_unset for field in self._fields if field.wire == "data" or field.wire not in _OWN)
 
     @property
     def _fields(self) -> tuple[ir.Field, ...]:

@@ -78,15 +78,15 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}
     for name, helper in found.items():
-        wanted = _wanted(helper, found)
-        if not {module for module, _ in wanted} <= modules.keys():
+        imports = [each for needed in _with_needed(helper, found) for each in needed.imports]
+        if not {each.module for each in imports} <= modules.keys():
             continue
-        missing = [each for module, each in wanted if each not in exports[modules[module]]]
+        missing = [name for each in imports for name in each.names if name not in exports[modules[each.module]]]
         missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
         if not missing:
             kept[name] = helper
         elif not (_libraries(helper, found) or helper.is_extra):
-            left_out[name] = sorted(missing)
+            left_out[name] = sorted({*missing})
     public = {name for name, helper in kept.items() if helper.public}
     used = public.union(*(_needed(found[name], found) for name in public))
     kept = {name: helper for name, helper in kept.items() if name in used}
@@ -97,21 +97,20 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     )
 
 
-def _wanted(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[tuple[str, str]]:
-    """The modules and names that a helper imports from the package, by itself or by another helper."""
-    own = {(each.module, name) for each in helper.imports for name in each.names}
-    return own.union(*(_wanted(helpers[name], helpers) for name in helper.helpers & helpers.keys()))
-
-
 def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
     """The helpers that a helper imports from, by itself or by another helper."""
     inner = (_needed(helpers[name], helpers) for name in helper.helpers & helpers.keys())
     return helper.helpers.union(*inner)
 
 
+def _with_needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> list[_Helper]:
+    """A helper, and those of the helpers that it needs that there are."""
+    return [helper, *(helpers[name] for name in _needed(helper, helpers) & helpers.keys())]
+
+
 def _libraries(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
     """The libraries that a helper imports, by itself or by another helper."""
-    return helper.libraries.union(*(helpers[name].libraries for name in _needed(helper, helpers) & helpers.keys()))
+    return {library for each in _with_needed(helper, helpers) for library in each.libraries}
 
 
 def _redirected(helper: _Helper, modules: Mapping[str, str]) -> str:

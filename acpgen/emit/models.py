@@ -7,25 +7,23 @@ differences from JSON Schema are `RULES` in `tests/fidelity/test_models.py`, and
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.emit.aliases import usable
-from acpgen.emit.flavour import Context
+from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
-from acpgen.emit.generator import Library, render_definitions
+from acpgen.emit.generator import Library
 from acpgen.emit.imports import used
 from acpgen.emit.modules import origin_text
 from acpgen.emit.package import Package
 from acpgen.emit.pydantic_models import PydanticAlias, PydanticClass
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, docstring, identifier, listed
-from acpgen.emit.typed_dicts import TypedDictAlias, TypedDictClass
-from acpgen.emit.types import all_definitions, plain_schema
+from acpgen.emit.typed_dicts import TypedDictClass
+from acpgen.emit.types import AliasView, render_types, type_views
 from acpgen.flavours import Flavour
 from acpgen.ir import model as ir
 
@@ -42,8 +40,8 @@ class _Record:
     """
 
     library: Library
-    class_view: Callable[[ir.Struct, Context], object]
-    alias_view: Callable[[ir.Definition, Context], object]
+    class_view: Callable[[ir.Struct, Classes], object]
+    alias_view: Callable[[ir.Definition, Classes], object]
     names: tuple[str, ...]
     reserved: frozenset[str]
     title: str
@@ -66,7 +64,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
     Flavour.TYPEDDICT: _Record(
         library=Library.TYPED_DICT,
         class_view=TypedDictClass,
-        alias_view=TypedDictAlias,
+        alias_view=AliasView,
         names=("NotRequired", "TypedDict"),
         reserved=frozenset({"NotRequired", "TypedDict"}),
         title="typed dicts",
@@ -85,10 +83,9 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
     """
     record = _RECORDS[flavour]
     _check_names(model, record.reserved, flavour)
-    views = _views(model, record)
-    body = Code(
-        "\n\n\n".join([_render_body(model, record, views), *starmap(_former_name, sorted((renames or {}).items()))])
-    )
+    views = type_views(model, record.class_view, record.alias_view)
+    former = starmap(_former_name, sorted((renames or {}).items()))
+    body = Code("\n\n\n".join([render_types(model, views, record.library), *former]))
     quoted = [each for view in views.values() if isinstance(view, TypedDictClass) for each in view.quoted]
     found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
@@ -133,18 +130,3 @@ def _taken(definition: ir.Definition, flavour: Flavour) -> Diagnostic:
 
 def _former_name(old: str, new: str) -> Code:
     return Code(f"{identifier(old)}: TypeAlias = {identifier(new)}\n{docstring(f'The former name of `{new}`.', 0)}")
-
-
-def _views(model: ir.Model, record: _Record) -> dict[str, object]:
-    context = Context(model)
-    return {
-        each.name: record.class_view(each, context) if isinstance(each, ir.Struct) else record.alias_view(each, context)
-        for each in all_definitions(model, context.classes)
-    }
-
-
-def _render_body(model: ir.Model, record: _Record, views: Mapping[str, object]) -> Code:
-    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    data.update({name: {"view": view} for name, view in views.items()})
-    statements = render_definitions(plain_schema(model, all_required=True), data, record.library)
-    return Code("\n\n\n".join(statements[name] for name in views))

@@ -9,24 +9,21 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
-from acpgen.emit.conversions import TYPES
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
-from acpgen.emit.methods import TableView
+from acpgen.emit.method_tables import TableView
 from acpgen.emit.property_table import PropertyTable
-from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import RoleView
+from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
-from acpgen.emit.types import alias_target, render_types
-from acpgen.emit.versions import VersionsView
+from acpgen.emit.types import alias_target, render_types, type_views
+from acpgen.emit.versions import RulesView, VersionsView
 from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
+from acpgen.ir.order import types_in
 from acpgen.roles import Role, Side
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
-_RECORDS = ("Gate", "Method", "Part", "methods")
-"""The names of `_base` that a table of methods may use."""
 _STANDARD = {
     "collections.abc": ("Callable",),
     "functools": ("partial",),
@@ -118,7 +115,7 @@ def _role(environment: Environment, view: RoleView) -> str:
 
 
 def _types(environment: Environment, model: ir.Model) -> str:
-    body = render_types(model)
+    body = render_types(model, type_views(model))
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
@@ -172,20 +169,21 @@ def _codec_module(
 
 def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
     tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
-    text = "\n".join(record for table in tables for record in table.records)
-    words = set(re.findall(r"\w+", text))
-    records = [name for name in _RECORDS if name in words or name in ("Method", "methods")]
-    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if "Any" in words else [])}}
+    views = [view for table in tables for view in table.views]
+    parts = [found for view in views for part in view.parts for found in types_in(part)]
+    uses_gates = any(view.is_gated for view in views)
+    records = [*(["Gate"] if uses_gates else []), "Method", *(["Part"] if views else []), "methods"]
+    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if ir.AnyJson() in parts else [])}}
     if versions is not None:
         records = sorted([*records, *versions.record_names], key=isort_key)
         standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
     return environment.get_template("methods/module.jinja").render(
-        protocol=ProtocolView(model),
+        protocol=RulesView(model),
         versions=versions,
         standard=standard_imports(standard),
         tables=tables,
         readers=listed(sorted({reader for table in tables for reader in table.readers})),
         records=listed(map(identifier, records)),
-        dispatch=Code("Codec, negotiated" if "negotiated" in words else "Codec"),
-        types=Code(", types" if TYPES in text else ""),
+        dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
+        types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
     )

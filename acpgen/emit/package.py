@@ -12,13 +12,12 @@ from jinja2 import Environment
 
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
-from acpgen.emit.chains import chain_forms
+from acpgen.emit.data_tables import chain_forms, secret_places
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
-from acpgen.emit.secrets import secret_places
 from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
@@ -135,20 +134,12 @@ def _folders(
     errors = merged_errors(models)
     copies = copied_modules(roles, runtime=runtime)
     versions = VersionsView(models, roles if runtime else ())
-    modules = {
-        **{f"{module}.py": copied(module) for module in copies},
-        **(
-            {"forms.py": environment.get_template("forms.py.jinja").render(forms=chain_forms())}
-            if "chain" in copies
-            else {}
-        ),
-        **(
-            {"on_demand/secrets.py": environment.get_template("secrets.py.jinja").render(secrets=secret_places())}
-            if "on_demand/trace" in copies
-            else {}
-        ),
-        "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models)),
-    }
+    modules = {f"{module}.py": copied(module) for module in copies}
+    if "chain" in copies:
+        modules["forms.py"] = environment.get_template("forms.py.jinja").render(forms=chain_forms())
+    if "on_demand/trace" in copies:
+        modules["on_demand/secrets.py"] = environment.get_template("secrets.py.jinja").render(secrets=secret_places())
+    modules["errors.py"] = environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models))
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
         modules |= version_modules(models[0], roles, up=".", versions=versions)
@@ -191,12 +182,7 @@ def _imports(exports: Mapping[str, list[str]]) -> list[Code]:
 
 
 def _init(
-    environment: Environment,
-    each: _Folder,
-    roles: tuple[Role, ...],
-    *,
-    public: list[str],
-    renames: Mapping[str, str],
+    environment: Environment, each: _Folder, roles: tuple[Role, ...], *, public: list[str], renames: Mapping[str, str]
 ) -> str:
     who = " and ".join(f"write {role.record.noun}" for role in roles)
     versions = " and ".join(str(model.protocol) for model in each.models)

@@ -8,6 +8,7 @@ from acpgen.emit.conversions import TYPES, Reading, integer_test
 from acpgen.emit.source import Code, identifier, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.leniency import fallback, replaces_misfits
+from acpgen.ir.relations import without_null
 
 
 class Properties:
@@ -17,12 +18,17 @@ class Properties:
         self._reading = reading
         self._model = reading.model
 
-    def read(self, field: ir.Field) -> Code:
-        """The expression that decodes the property `field`, or its `value` if `fetch` has the expression for that."""
+    def read(self, field: ir.Field, fetched: str = "value") -> Code:
+        """The expression that decodes the property `field`, or its value, `fetched`, if there is a `fetch` for that."""
         if (test := self._usual(field)) is None:
             return self._required(field) if field.required else self._optional(field)
-        start = "value if value is UNSET or value" if field.may_be_unset else "value if value"
+        start = f"value if {fetched} is UNSET or value" if field.may_be_unset else f"value if {fetched}"
         return Code(f"{start}{test} else {self._present(field)}")
+
+    def whole(self, field: ir.Field) -> Code | None:
+        """The expression that fetches and decodes a required property of a common kind; None for others."""
+        fetch = self.fetch(field) if field.required else None
+        return None if fetch is None else self.read(field, f"(value := {fetch})")
 
     def fetch(self, field: ir.Field) -> Code | None:
         """The expression for the value of a property of a common kind; None for others."""
@@ -35,8 +41,7 @@ class Properties:
         """The test for usual values of a property of a common kind: those are taken as they are, without a call."""
         if field.leniency.default_on_null or not isinstance(field.default, (ir.Literal, NoneType)):
             return None
-        found = self._reading.resolved(field.type)
-        match self._reading.resolved(found.inner) if isinstance(found, ir.Nullable) else found:
+        match without_null(field.type, self._model):
             case ir.Scalar(primitive=ir.Primitive.STRING, min_length=None):
                 return Code(".__class__ is str")
             case ir.Scalar(primitive=ir.Primitive.BOOLEAN):
@@ -47,7 +52,7 @@ class Properties:
                 return Code(f" == {literal(only)}")
             case ir.Ref(name) if texts := self._reading.known_texts(name):
                 return Code(f" in {texts}")
-            case ir.Ref(name) if self._reading.read(ir.Ref(name), "raw") == "string(raw)":
+            case ir.Ref() as known if self._reading.primitive(known) is ir.Primitive.STRING:
                 return Code(".__class__ is str")
             case _:
                 return None
@@ -61,7 +66,8 @@ class Properties:
 
     def _optional(self, field: ir.Field) -> Code:
         key = literal(field.wire)
-        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field)
+        takes_anything = isinstance(self._reading.resolved(field.type), ir.AnyJson)
+        present = Code(f"data[{key}]") if takes_anything else self._present(field)
         if self._is_made_if_absent(field) and not field.leniency.default_on_null:
             return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
@@ -87,9 +93,6 @@ class Properties:
             case _:
                 return True
 
-    def _takes_anything(self, field: ir.Field) -> bool:
-        return isinstance(self._reading.resolved(field.type), ir.AnyJson)
-
     def _strict(self, expression: ir.TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that must fit."""
         read = self._item_reader(expression, skips=skips)
@@ -98,7 +101,7 @@ class Properties:
                 return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
             case ir.Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
-            case _ if read == "string":
+            case _ if self._reading.primitive(expression) is ir.Primitive.STRING:
                 return Code(f"string_at(data, {key})")
             case ir.ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")

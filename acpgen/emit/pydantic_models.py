@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from acpgen.emit.classes import Classes
 from acpgen.emit.condition_tests import test
-from acpgen.emit.flavour import Context, alias_statement, annotation, attribute_doc, is_limited
-from acpgen.emit.source import Code, identifier, is_immutable, listed, literal
+from acpgen.emit.source import Code, docstring, identifier, is_immutable, listed, literal
 from acpgen.emit.source import hint as plain_hint
-from acpgen.emit.types import Attribute, GeneratedField, alias_target, needs_own_hint, qualified
+from acpgen.emit.types import (
+    AliasView,
+    Attribute,
+    GeneratedField,
+    alias_target,
+    annotation,
+    definition_text,
+    field_text,
+    is_limited,
+    needs_own_hint,
+    qualified,
+)
 from acpgen.ir import model as ir
 from acpgen.ir import names
 
@@ -70,13 +81,13 @@ def _bounds(scalar: ir.Scalar) -> Code:
 class PydanticClass:
     """One class, for `pydantic_v2/BaseModel.jinja2`."""
 
-    def __init__(self, struct: ir.Struct, context: Context) -> None:
+    def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
-        self._context = context
-        self._fields = {field.name: field for field in context.own_fields(struct)}
-        self.base = identifier(context.classes.base(struct) or BASE)
-        self.doc = context.doc(struct, 4)
-        self.keeps_extra = context.adds_extra(struct)
+        self._model = classes.model
+        self._fields = {field.name: field for field in classes.own_fields(struct)}
+        self.base = identifier(classes.base(struct) or BASE)
+        self.doc = docstring(definition_text(struct, classes.model), 4)
+        self.keeps_extra = classes.adds_extra(struct)
         self.rejects = test(struct.rejects) if struct.rejects else None
         """The test for an object that the schema excludes."""
 
@@ -91,29 +102,31 @@ class PydanticClass:
             name=attribute_name(field.wire),
             annotation=Code(f"{known} | MISSING") if field.may_be_unset else known,
             default=self._default(field),
-            doc=attribute_doc(field, self._struct),
+            doc=docstring(field_text(field, self._struct), 4),
         )
 
     def _default(self, field: ir.Field) -> Code:
         """The default and the name on the wire, after an equals sign; empty if there is neither."""
-        arguments, name = self._default_argument(field), attribute_name(field.wire)
-        if field.wire != name:
-            arguments = [*arguments, f"alias={literal(field.wire)}"]
-        if not arguments:
-            return Code("")
-        start, _, default = arguments[0].partition("=")
-        is_plain = len(arguments) == 1 and start == "default"
-        return Code(f" = {default}" if is_plain else f" = pydantic.Field({', '.join(arguments)})")
+        arguments = self._default_argument(field)
+        if field.wire != attribute_name(field.wire):
+            arguments["alias"] = literal(field.wire)
+        match arguments:
+            case {"default": default, **others} if not others:
+                return Code(f" = {default}")
+            case {**known} if known:
+                return Code(f" = pydantic.Field({', '.join(f'{name}={each}' for name, each in known.items())})")
+            case _:
+                return Code("")
 
-    def _default_argument(self, field: ir.Field) -> list[str]:
+    def _default_argument(self, field: ir.Field) -> dict[str, str]:
         if field.may_be_unset:
-            return ["default=MISSING"]
-        if isinstance(field.type, ir.Const) and is_tag(self._struct, field, self._context.model):
-            return [f"default={literal(field.type.value)}"]
+            return {"default": "MISSING"}
+        if isinstance(field.type, ir.Const) and is_tag(self._struct, field, self._model):
+            return {"default": literal(field.type.value)}
         if field.required or field.default is None:
-            return []
-        known = value(field.default, self._context.model)
-        return [f"default={known}" if is_immutable(field.default) else f"default_factory=lambda: {known}"]
+            return {}
+        known = value(field.default, self._model)
+        return {"default": known} if is_immutable(field.default) else {"default_factory": f"lambda: {known}"}
 
 
 def is_tag(struct: ir.Struct, field: ir.Field, model: ir.Model) -> bool:
@@ -173,37 +186,27 @@ def _json(known: ir.Value, model: ir.Model) -> Code:
             return value(known, model)
 
 
-class PydanticAlias:
+class PydanticAlias(AliasView):
     """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
-    def __init__(self, definition: ir.Definition, context: Context) -> None:
-        self._definition = definition
-        self._model = context.model
-        self.doc = context.doc(definition, 0)
-
-    def statement(self, rendered: str) -> Code:
-        """The statement that defines the alias."""
-        return alias_statement(self._definition, self._target(rendered))
-
-    def _target(self, rendered: str) -> str:
+    def _target(self, rendered: str) -> Code:
         match self._definition:
             case ir.TaggedUnion():
                 return self._tagged(self._definition)
             case ir.UntaggedUnion(members=candidates):
                 return _in_order([hint(each.type) for each in candidates])
             case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
-                return rendered
+                return Code(rendered)
             case _:
-                return " | ".join(map(hint, alias_target(self._definition)))
+                return Code(" | ".join(map(hint, alias_target(self._definition))))
 
-    def _tagged(self, union: ir.TaggedUnion) -> str:
+    def _tagged(self, union: ir.TaggedUnion) -> Code:
         if _other_is_apart(union):
             return self._with_labels(union)
         known = self._selected(union) if is_selected(union) else identifier(_targets(union)[0])
-        rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
-        members = _in_order([known, *map(hint, rest)])
+        members = _in_order([known, *(hint(each.type) for each in union.fallbacks)])
         # else each member that is not the instance's own is tried, and says why it is not
-        return f"pydantic.SerializeAsAny[{members}]" if is_selected(union) and rest else members
+        return Code(f"pydantic.SerializeAsAny[{members}]") if is_selected(union) and union.fallbacks else members
 
     def _selected(self, union: ir.TaggedUnion) -> Code:
         """The members with a tag, without others."""

@@ -11,9 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from acpgen.diagnostics import internal_error
 from acpgen.emit.conversions import TYPES
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
-from acpgen.output.manifest import MARKER
 from acpgen.roles import Role
 from acpgen.schema.data import data_folder
+from acpgen.text import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version: an upgrade changes no file for its header."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.emit.source import Code, listed, literal, tuple_of
+from acpgen.emit.source import Code, frozenset_of, listed, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.session_facts import PARTS, Sessions
@@ -35,7 +35,7 @@ def merged_sessions(models: Sequence[ir.Model]) -> SessionsView:
         handshake=literal(known[0][0].method),
         key=literal(sessions[0].key),
         lists=[
-            (Code(part), _with_gates(models, methods[part]) if part == "attach" else _frozen(methods[part]))
+            (Code(part), _with_gates(models, methods[part]) if part == "attach" else frozenset_of(methods[part]))
             for part in PARTS
         ],
     )
@@ -74,7 +74,3 @@ def _differ(fact: str) -> InputError:
         f"the package cannot be built with --remote: {fact}",
         hint="build a package for each version, or compare `sessions` in the facts.json of each",
     )
-
-
-def _frozen(methods: set[str]) -> Code:
-    return Code(f"frozenset({{{listed(map(literal, sorted(methods)))}}})" if methods else "frozenset()")

@@ -13,10 +13,10 @@ from functools import cached_property
 from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
 from acpgen.emit.generator import first_line
-from acpgen.emit.roles import RoleView
+from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
-from acpgen.emit.types import AliasView, ClassView, alias_target
+from acpgen.emit.types import BoundedAlias, ClassView, alias_target
 from acpgen.ir import model as ir
 from acpgen.roles import Role, Side
 
@@ -53,7 +53,7 @@ class Signatures:
         self._model = model
         self._folder = folder
         self._environment = make_environment()
-        self._bases = Classes(model)
+        self._type_classes = Classes(model)
 
     def of_type(self, definition: ir.Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
@@ -88,17 +88,17 @@ class Signatures:
             absent = {field.name for field in definition.fields if field.may_be_unset}
             fields = [
                 _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))
-                for own, known in self._bases.own_fields(definition)
+                for own, known in self._type_classes.own_attributes(definition)
             ]
             return environment.get_template("msgspec.jinja2").render(
-                view=ClassView(definition, self._model),
+                view=ClassView(definition, self._type_classes),
                 class_name=name,
-                base_class=identifier(self._bases.base(definition) or "Struct"),
+                base_class=identifier(self._type_classes.base(definition) or "Struct"),
                 fields=fields,
             )
         target = Code(" | ".join(hint(each) for each in alias_target(definition)))
         return environment.get_template("TypeAliasAnnotation.jinja2").render(
-            view=AliasView(definition, self._model), class_name=name, fields=[_Field(name, target)]
+            view=BoundedAlias(definition, self._type_classes), class_name=name, fields=[_Field(name, target)]
         )
 
     @cached_property

@@ -104,6 +104,12 @@ def tuple_of(items: Iterable[Code]) -> Code:
     return Code(f"({listed_items[0]},)" if len(listed_items) == 1 else f"({', '.join(listed_items)})")
 
 
+def frozenset_of(texts: Iterable[str]) -> Code:
+    """The frozen set of the literals of `texts`, sorted."""
+    items = listed(map(literal, sorted(texts)))
+    return Code(f"frozenset({{{items}}})" if items else "frozenset()")
+
+
 def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code:
     """A call, tuple, list or dict at `indent`, laid out as black does it; black takes about 5 ms for a long line.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,36 +20,21 @@ from acpgen.emit.generator import Library, PlainSchema, render_definitions
 from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members
+from acpgen.ir.order import members, types_in
 
 
-def plain_schema(model: ir.Model, *, all_required: bool = False) -> PlainSchema:
-    """The schema of all definitions of `model`, in their order, after that of the base that most classes share.
-
-    With `all_required`, the type hints are those of values that are present.
-    """
-    classes = Classes(model)
-    definitions = {each.name: _definition(each, classes) for each in all_definitions(model, classes)}
-    if all_required:
-        definitions = {name: _with_all_required(each) for name, each in definitions.items()}
+def _plain_schema(classes: Classes, *, all_required: bool) -> PlainSchema:
+    """The schema of all definitions; with `all_required`, the type hints are those of values that are present."""
+    definitions = {each.name: _definition(each, classes, all_required=all_required) for each in classes.definitions}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def all_definitions(model: ir.Model, classes: Classes) -> list[ir.Definition]:
-    """The definitions, after the shared base if there is one."""
-    return [*([classes.shared] if classes.shared else []), *model.definitions]
-
-
-def _with_all_required(definition: PlainSchema) -> PlainSchema:
-    return {**definition, "required": sorted(definition["properties"])} if "properties" in definition else definition
-
-
-def _definition(definition: ir.Definition, classes: Classes) -> PlainSchema:
+def _definition(definition: ir.Definition, classes: Classes, *, all_required: bool) -> PlainSchema:
     if not isinstance(definition, ir.Struct):
         target = alias_target(definition)
         return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
-    properties = {name: _type(expression) for name, expression in classes.own_fields(definition)}
-    absent = {field.name for field in definition.fields if field.may_be_unset}
+    properties = {name: _type(expression) for name, expression in classes.own_attributes(definition)}
+    absent = {field.name for field in definition.fields if field.may_be_unset and not all_required}
     schema: PlainSchema = {"type": "object", "properties": properties, "required": sorted(properties.keys() - absent)}
     if base := classes.base(definition):
         schema["allOf"] = [_type(ir.Ref(base))]
@@ -88,6 +73,7 @@ def _choice(choice: ir.Choice) -> PlainSchema:
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
 _STRING_OR_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
+_NOTHING = Code("")
 _EXTRA_DOC = "The properties of the object that the schema does not name, unchanged."
 
 
@@ -104,24 +90,19 @@ class Attribute:
 
     name: Code
     annotation: Code
-    default: Code
-    doc: Code
+    default: Code = _NOTHING
+    doc: Code = _NOTHING
 
 
 class ClassView:
     """The facts about a struct that the generator does not know, for `msgspec.jinja2`."""
 
-    def __init__(self, struct: ir.Struct, model: ir.Model) -> None:
+    def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
-        self._model = model
-        self.options = Code("" if struct.name in model.by_name else ", fields_last=True")
-        """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
         self._fields = {field.name: field for field in struct.fields}
-
-    @property
-    def doc(self) -> Code:
-        """The docstring of the class: its description, and its origin if that is not the base schema."""
-        return docstring(definition_text(self._struct, self._model), 4)
+        self.options = Code("" if struct.name in classes.model.by_name else ", fields_last=True")
+        """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
+        self.doc = docstring(definition_text(struct, classes.model), 4)
 
     def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
         """The attributes in schema order; the generator puts required ones first."""
@@ -131,10 +112,9 @@ class ClassView:
 
     def _attribute(self, name: str, type_hint: str) -> Attribute:
         field = self._fields.get(name)
-        text = field_text(field, self._struct) if field else _EXTRA_DOC
-        doc = docstring(text, 4) if text else Code("")
-        annotation = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
-        return Attribute(identifier(name), qualified(annotation, self._fields), _default(field), doc)
+        doc = docstring(field_text(field, self._struct) if field else _EXTRA_DOC, 4)
+        known = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
+        return Attribute(identifier(name), qualified(known, self._fields), _default(field), doc)
 
 
 def qualified(annotation: str, attributes: Collection[str]) -> Code:
@@ -161,49 +141,60 @@ def _default(field: ir.Field | None) -> Code:
     return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
 
 
+def annotation(field: ir.Field, generated: GeneratedField, written: Callable[[ir.TypeExpr], Code]) -> str:
+    """The rendered type hint if it can be used, with limits; else the one that `written` writes."""
+    return written(field.type) if needs_own_hint(field.type) or is_limited(field.type) else generated.type_hint
+
+
+def is_limited(expression: ir.TypeExpr) -> bool:
+    """True if a limit of the schema is part of the type itself, and not of a definition that it refers to."""
+    scalars = [each for each in types_in(expression) if isinstance(each, ir.Scalar)]
+    lists = [each for each in types_in(expression) if isinstance(each, ir.ListOf)]
+    return any(each.is_bounded for each in scalars) or any(each.min_items for each in lists)
+
+
 def needs_own_hint(expression: ir.TypeExpr) -> bool:
     """True if acpgen must write the annotation: for constants, choices and "any JSON".
 
     The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
     does not know that "any JSON" includes null.
     """
-    match expression:
-        case ir.Const() | ir.Choice() | ir.AnyJson():
-            return True
-        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-            return needs_own_hint(inner)
-        case _:
-            return False
+    return any(isinstance(each, (ir.Const, ir.Choice, ir.AnyJson)) for each in types_in(expression))
 
 
 class AliasView:
     """One union, enum or alias, for `TypeAliasAnnotation.jinja2`."""
 
-    def __init__(self, definition: ir.Definition, model: ir.Model) -> None:
+    def __init__(self, definition: ir.Definition, classes: Classes) -> None:
         self._definition = definition
-        self._model = model
-
-    @property
-    def doc(self) -> Code:
-        """The docstring that follows the alias."""
-        return docstring(definition_text(self._definition, self._model), 0)
+        self._model = classes.model
+        self.doc = docstring(definition_text(definition, classes.model), 0)
 
     def statement(self, rendered: str) -> Code:
         """The statement that defines the alias."""
-        return assigned(f"{identifier(self._definition.name)}: TypeAlias", self._annotation(rendered), indent=0)
+        return assigned(f"{identifier(self._definition.name)}: TypeAlias", self._target(rendered), indent=0)
 
-    def _annotation(self, rendered: str) -> Code:
-        """The type that the alias stands for: the rendered one if it can be used, with bounds; else one of our own.
+    def _target(self, rendered: str) -> Code:
+        """The type that the alias stands for: the rendered one if it can be used, else one of our own.
 
         Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """
         match self._definition:
-            case ir.Alias(type=ir.Scalar() as target) if target.is_bounded:
-                return Code(f"Annotated[{rendered}, {bounds(target)}]")
             case ir.Alias(type=target) if not needs_own_hint(target):
                 return Code(rendered)
             case _:
                 return Code(" | ".join(map(hint, alias_target(self._definition))))
+
+
+class BoundedAlias(AliasView):
+    """The same, with the bounds of a scalar as the runtime reads them."""
+
+    def _target(self, rendered: str) -> Code:
+        match self._definition:
+            case ir.Alias(type=ir.Scalar() as scalar) if scalar.is_bounded:
+                return Code(f"Annotated[{rendered}, {bounds(scalar)}]")
+            case _:
+                return super()._target(rendered)
 
 
 def bounds(scalar: ir.Scalar) -> Code:
@@ -248,13 +239,23 @@ def _joined(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def render_types(model: ir.Model) -> Code:
-    """Render the classes, unions and aliases of `model`."""
-    views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    definitions = all_definitions(model, Classes(model))
-    for definition in definitions:
-        views[definition.name]["view"] = (
-            ClassView(definition, model) if isinstance(definition, ir.Struct) else AliasView(definition, model)
-        )
-    statements = render_definitions(plain_schema(model), views, Library.DATACLASSES)
-    return Code("\n\n\n".join(statements[definition.name] for definition in definitions))
+def type_views(
+    model: ir.Model,
+    class_view: Callable[[ir.Struct, Classes], object] = ClassView,
+    alias_view: Callable[[ir.Definition, Classes], object] = BoundedAlias,
+) -> dict[str, object]:
+    """The views of all definitions by name, in the order in which they are printed."""
+    classes = Classes(model)
+    return {
+        each.name: class_view(each, classes) if isinstance(each, ir.Struct) else alias_view(each, classes)
+        for each in classes.definitions
+    }
+
+
+def render_types(model: ir.Model, views: Mapping[str, object], library: Library = Library.DATACLASSES) -> Code:
+    """Render the classes, unions and aliases of `model`. Only the package's own classes have hints for no value."""
+    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    data.update({name: {"view": view} for name, view in views.items()})
+    schema = _plain_schema(Classes(model), all_required=library is not Library.DATACLASSES)
+    statements = render_definitions(schema, data, library)
+    return Code("\n\n\n".join(statements[name] for name in views))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
 from acpgen.emit.imports import standard_imports
-from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.source import Code, docstring, identifier, listed, literal
+from acpgen.emit.source import Code, docstring, identifier, listed, literal, value
 from acpgen.ir import model as ir
+from acpgen.ir.least import least_members
 from acpgen.roles import Role, RoleRecord, Side, with_article
 
 
@@ -153,13 +153,29 @@ class RoleTypes:
         return literal(_union([f"AgentProcess[{name}]" for name in _names(self.base, self._models)]))
 
 
+class RulesView:
+    """The rules of the protocol in one version."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.cancel = model.envelope.cancel
+        self.negotiation = model.negotiation
+        self.unsupported = model.negotiation.unsupported if model.negotiation else None
+
+    @property
+    def least(self) -> Code:
+        """The smallest params of the request that negotiates the version."""
+        found = self.negotiation
+        return value(least_members(self.model, found.method, found.version)) if found else Code("{}")
+
+
 class VersionsView:
     """The versions of a package."""
 
     def __init__(self, models: Sequence[ir.Model], roles: Sequence[Role]) -> None:
         self._models = models
         self.roles = [RoleTypes(role.record, models) for role in roles]
-        self.protocols = [ProtocolView(model) for model in models]
+        self.protocols = [RulesView(model) for model in models]
 
     @property
     def spawns(self) -> bool:

@@ -116,13 +116,13 @@ class Context:
         """The Python name of the schema definition `definition`; an error if there is none."""
         name = names.class_name(definition)
         if not name:
-            self.report.error(
-                "bad-name",
-                f"no Python name can be made of the definition {definition!r}",
-                at=definition_pointer(definition),
-                hint="use ASCII letters and digits, starting with a letter",
-            )
+            hint = "use ASCII letters and digits, starting with a letter"
+            self.refuse_name(f"the definition {definition!r}", definition_pointer(definition), hint)
         return name
+
+    def refuse_name(self, thing: str, pointer: str, hint: str | None = "use ASCII letters and digits") -> None:
+        """Report a thing of the schema whose name gives no name in Python."""
+        self.report.error("bad-name", f"no Python name can be made of {thing}", at=pointer, hint=hint)
 
 
 def _count(raw: Any) -> int:

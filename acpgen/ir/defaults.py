@@ -113,12 +113,8 @@ class _Reader:
 
     def _tagged(self, union: ir.TaggedUnion, raw: Any) -> ir.Value:
         tag = _expect(raw, dict, "an object").get(union.tag)
-        known = [ir.Ref(variant.target) for variant in union.variants if variant.tag == tag]
-        rest = [
-            each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target)
-            for each in union.fallbacks
-            if isinstance(each, ir.Candidate) or tag not in each.excluded
-        ]
+        known = [variant.type for variant in union.variants if variant.tag == tag]
+        rest = [each.type for each in union.fallbacks if isinstance(each, ir.Candidate) or tag not in each.excluded]
         return self._first((*known, *rest), raw)
 
     def _first(self, candidates: tuple[ir.TypeExpr, ...], raw: Any) -> ir.Value:

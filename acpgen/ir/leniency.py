@@ -1,9 +1,11 @@
-"""Leniency: the effect of the `x-deserialize-…` keywords on values that do not fit. Decoders and verdicts follow it."""
+"""The meaning of leniency for values that do not fit (keywords: `schema/keywords`). Decoders and verdicts follow it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from acpgen.ir import model as ir
-from acpgen.ir.relations import resolved
+from acpgen.ir.relations import resolved, without_null
 
 
 def fallback(field: ir.Field, model: ir.Model) -> ir.Value | None:
@@ -37,7 +39,12 @@ def replaces_misfits(field: ir.Field, model: ir.Model) -> bool:
 
 def skips_misfits(field: ir.Field, model: ir.Model) -> bool:
     """True if readers skip items of the property that do not fit, however many."""
-    found = resolved(field.type, model)
-    inner = resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
+    inner = without_null(field.type, model)
     collects = isinstance(inner, ir.MapOf) or (isinstance(inner, ir.ListOf) and not inner.min_items)
     return field.leniency.skip_invalid_items and collects
+
+
+def repairs(field: ir.Field, value: Any, model: ir.Model) -> bool:
+    """True if readers replace `value`, which does not fit the property, or skip the items of it that do not fit."""
+    replaces = replaces_misfits(field, model) or (value is None and field.leniency.default_on_null)
+    return replaces or (isinstance(value, (list, dict)) and skips_misfits(field, model))

@@ -207,12 +207,7 @@ class _Lowering:
     def _field(self, owner: str, found: Property, *, inherited: bool) -> ir.Field | None:
         name = names.field_name(found.wire)
         if not name:
-            self._context.report.error(
-                "bad-name",
-                f"no Python name can be made of the property {found.wire!r}",
-                at=found.pointer,
-                hint="use ASCII letters and digits",
-            )
+            self._context.refuse_name(f"the property {found.wire!r}", found.pointer)
             return None
         home = self._context.class_name(found.owners[-1]) if found.owners else owner
         inline_name = home + names.pascal(found.wire)
@@ -225,11 +220,7 @@ class _Lowering:
             type=self._expressions.read(found.node, found.pointer, inline_name),
             required=found.required,
             default=None,
-            leniency=ir.Leniency(
-                default_on_error=node.get("x-deserialize-default-on-error", False),
-                skip_invalid_items=node.get("x-deserialize-skip-invalid-items", False),
-                default_on_null=node.get("x-deserialize-default-on-null", False),
-            ),
+            leniency=ir.Leniency.of(node),
             doc=description(node),
             pointer=found.pointer,
             origin=self._context.origin(found.pointer),

@@ -153,9 +153,7 @@ def _method(
         return
     name = names.method_name(group.wire)
     if not name:
-        context.report.error(
-            "bad-name", f"no Python name can be made of the method {group.wire!r}", at=join(pointer, "x-method")
-        )
+        context.refuse_name(f"the method {group.wire!r}", join(pointer, "x-method"), hint=None)
     if kind is ir.MethodKind.NOTIFICATION and "Request" in group.parts:
         name += "_notification"
     yield ir.Method(

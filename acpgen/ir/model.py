@@ -19,6 +19,7 @@ from acpgen.roles import Role as Role  # noqa: PLC0414
 from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
+from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
 from acpgen.schema.session_facts import Sessions
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -145,23 +146,6 @@ Value: TypeAlias = Literal | ListValue | MapValue | Construct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leniency:
-    """The leniency of a property, from its `x-deserialize-…` keywords."""
-
-    default_on_error: bool = False
-    skip_invalid_items: bool = False
-    default_on_null: bool = False
-
-    def __or__(self, other: Leniency) -> Leniency:
-        """The union of both."""
-        return Leniency(
-            default_on_error=self.default_on_error or other.default_on_error,
-            skip_invalid_items=self.skip_invalid_items or other.skip_invalid_items,
-            default_on_null=self.default_on_null or other.default_on_null,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """The Python name of a part of the schema, its description, and its places: see the docstring of the module."""
 
@@ -214,6 +198,11 @@ class Variant:
     target: str
     doc: str
 
+    @property
+    def type(self) -> TypeExpr:
+        """The reference to the target."""
+        return Ref(self.target)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVariant:
@@ -226,6 +215,11 @@ class OtherVariant:
     excluded: tuple[str, ...]
     doc: str
     opened: bool = False
+
+    @property
+    def type(self) -> TypeExpr:
+        """The reference to the target."""
+        return Ref(self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +373,10 @@ class Model:
     def by_name(self) -> Mapping[str, Definition]:
         """The definitions by Python name."""
         return {definition.name: definition for definition in self.definitions}
+
+    def definition(self, expression: TypeExpr) -> Definition | None:
+        """The definition that `expression` refers to; None if it is no reference."""
+        return self.by_name[expression.name] if isinstance(expression, Ref) else None
 
     def struct(self, name: str) -> Struct:
         """The struct `name`; raises `KeyError` or `TypeError` if there is none."""

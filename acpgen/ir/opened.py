@@ -52,8 +52,8 @@ def _rivals(definition: ir.Definition) -> Iterator[tuple[ir.TypeExpr, ir.TypeExp
         case ir.UntaggedUnion(members=candidates):
             yield from combinations([each.type for each in candidates], 2)
         case ir.TaggedUnion(variants=variants, fallbacks=fallbacks):
-            rest = [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in fallbacks]
-            yield from product([ir.Ref(each.target) for each in variants], rest)
+            rest = [each.type for each in fallbacks]
+            yield from product([each.type for each in variants], rest)
             yield from combinations(rest, 2)
 
 

@@ -28,15 +28,9 @@ def in_dependency_order(definitions: Mapping[str, ir.Definition]) -> tuple[ir.De
 
 def needs(definition: ir.Definition) -> Iterable[str]:
     """The definitions that must exist before `definition` can."""
-    match definition:
-        case ir.Struct(base=base):
-            return (base,) if base else ()
-        case ir.Alias(type=expression):
-            return references(expression)
-        case ir.Enum():
-            return ()
-        case ir.TaggedUnion() | ir.UntaggedUnion():
-            return (name for expression in members(definition) for name in references(expression))
+    if isinstance(definition, ir.Struct):
+        return (definition.base,) if definition.base else ()
+    return (name for each in types_of(definition) for name in references(each))
 
 
 def members(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]:
@@ -44,8 +38,8 @@ def members(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]
     if isinstance(union, ir.UntaggedUnion):
         found: list[ir.TypeExpr] = [candidate.type for candidate in union.members]
     else:
-        found = [ir.Ref(variant.target) for variant in union.variants]
-        found += [each.type if isinstance(each, ir.Candidate) else ir.Ref(each.target) for each in union.fallbacks]
+        found = [variant.type for variant in union.variants]
+        found += [each.type for each in union.fallbacks]
     return tuple(dict.fromkeys(found))
 
 
@@ -66,18 +60,33 @@ def _candidates(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.Candidate,
 
 def parts(definition: ir.Definition) -> Iterator[str]:
     """The names of the definitions that `definition` refers to."""
-    yield from needs(definition)
-    if isinstance(definition, ir.Struct):
-        for field in definition.fields:
-            yield from references(field.type)
+    if isinstance(definition, ir.Struct) and definition.base:
+        yield definition.base
+    for each in types_of(definition):
+        yield from references(each)
+
+
+def types_of(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
+    """The types that the values of `definition` consist of; those of its properties for a class."""
+    match definition:
+        case ir.Struct(fields=fields):
+            return (field.type for field in fields)
+        case ir.Alias(type=expression):
+            return (expression,)
+        case ir.Enum():
+            return ()
+        case ir.TaggedUnion() | ir.UntaggedUnion():
+            return members(definition)
+
+
+def types_in(expression: ir.TypeExpr) -> Iterator[ir.TypeExpr]:
+    """`expression` and the types inside it, from the outside; references are not followed."""
+    yield expression
+    match expression:
+        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
+            yield from types_in(inner)
 
 
 def references(expression: ir.TypeExpr) -> Iterator[str]:
     """The names of the definitions in `expression`."""
-    match expression:
-        case ir.Ref(name):
-            yield name
-        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-            yield from references(inner)
-        case ir.Scalar() | ir.Const() | ir.Choice() | ir.AnyJson():
-            return
+    return (each.name for each in types_in(expression) if isinstance(each, ir.Ref))

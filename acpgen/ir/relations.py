@@ -7,19 +7,7 @@ from collections.abc import Mapping
 from acpgen.ir import model as ir
 from acpgen.ir.order import members
 
-Resolved = (
-    ir.Struct
-    | ir.TaggedUnion
-    | ir.UntaggedUnion
-    | ir.Scalar
-    | ir.Const
-    | ir.Choice
-    | ir.ListOf
-    | ir.MapOf
-    | ir.Nullable
-    | ir.AnyJson
-    | ir.Ref
-)
+Resolved = ir.Struct | ir.TaggedUnion | ir.UntaggedUnion | ir.TypeExpr
 
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
@@ -27,18 +15,21 @@ _DEPTH = 12
 
 def resolved(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases."""
-    while isinstance(expression, ir.Ref):
-        definition = model.by_name[expression.name]
-        if not isinstance(definition, ir.Alias):
-            break
+    while isinstance(definition := model.definition(expression), ir.Alias):
         expression = definition.type
     return expression
+
+
+def without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
+    """The type behind aliases, of values other than the null that it admits."""
+    found = resolved(expression, model)
+    return resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
 
 
 def concrete(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases; an enum becomes the choice of its values."""
     found = resolved(expression, model)
-    definition = model.by_name[found.name] if isinstance(found, ir.Ref) else None
+    definition = model.definition(found)
     return _choice(definition) if isinstance(definition, ir.Enum) else found
 
 

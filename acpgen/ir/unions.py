@@ -134,12 +134,7 @@ class _ObjectUnion:
     def _variant(self, reading: _Reading, value: str) -> ir.Variant:
         label = names.pascal(value)
         if not label:
-            self.context.report.error(
-                "bad-name",
-                f"no Python name can be made of the tag {value!r}",
-                at=reading.member.pointer,
-                hint="use ASCII letters and digits",
-            )
+            self.context.refuse_name(f"the tag {value!r}", reading.member.pointer)
         return ir.Variant(
             tag=value, target=self._target(reading, self.name + label), doc=description(reading.member.node)
         )

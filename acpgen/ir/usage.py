@@ -113,7 +113,7 @@ class TypeUsage:
 
     def _misfit_of_member(self, member: ir.TypeExpr, union: ir.TaggedUnion | ir.UntaggedUnion) -> Misfit:
         """FORGIVEN if another member, which needs no tag, reads every value of the member."""
-        definition = self._model.by_name[member.name] if isinstance(member, ir.Ref) else None
+        definition = self._model.definition(member)
         others = untagged_for(definition, union) if isinstance(definition, ir.Struct) else untagged(union)
         caught = any(each != member and self._coverage.covers(each, member) for each in others)
         return Misfit.FORGIVEN if caught else Misfit.REFUSED

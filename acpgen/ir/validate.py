@@ -12,7 +12,7 @@ from acpgen.ir import names
 from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.methods import messages_of
 from acpgen.ir.opened import as_written
-from acpgen.ir.order import members
+from acpgen.ir.order import references, types_of
 from acpgen.ir.relations import Coverage
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
@@ -114,13 +114,9 @@ def _check_readings(model: ir.Model, report: Report) -> None:
     """Refuse unions of unions with too many alternatives. A definition comes after those that it needs."""
     readings: dict[str, int] = {}
     for definition in model.definitions:
-        match definition:
-            case ir.Alias(type=target):
-                inner = [_readings(target, readings)]
-            case ir.TaggedUnion() | ir.UntaggedUnion():
-                inner = [_readings(each, readings) for each in members(definition)]
-            case ir.Struct() | ir.Enum():
-                continue
+        if isinstance(definition, (ir.Struct, ir.Enum)):
+            continue
+        inner = [_readings(each, readings) for each in types_of(definition)]
         readings[definition.name] = sum(inner)
         if max(inner) <= MAX_READINGS < sum(inner):
             report.error(
@@ -132,13 +128,7 @@ def _check_readings(model: ir.Model, report: Report) -> None:
 
 
 def _readings(expression: ir.TypeExpr, known: Mapping[str, int]) -> int:
-    match expression:
-        case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-            return _readings(inner, known)
-        case ir.Ref(name):
-            return known.get(name, 1)
-        case _:
-            return 1
+    return next((known.get(name, 1) for name in references(expression)), 1)
 
 
 def _check_leniency(field: ir.Field, model: ir.Model, report: Report) -> None:

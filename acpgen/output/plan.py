@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
-from acpgen.output.manifest import HTML_MARKER, MARKER, read_manifest, render_manifest
+from acpgen.output.manifest import read_manifest, render_manifest
 from acpgen.output.paths import (
     LOCK_NAME,
     ObstacleError,
@@ -20,7 +20,7 @@ from acpgen.output.paths import (
     unreadable,
 )
 from acpgen.output.preconditions import check_apart, check_files, check_folder
-from acpgen.text import digest, with_plain_ends
+from acpgen.text import HTML_MARKER, MARKER, digest, with_plain_ends
 
 
 class Kind(Enum):

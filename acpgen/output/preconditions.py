@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from acpgen.diagnostics import Report, input_error, internal_error
-from acpgen.output.manifest import MARKER
 from acpgen.output.paths import LOCK_NAME, StrPath, nearest_existing, path_flaw, prefixes, real_root
+from acpgen.text import MARKER
 
 _OTHER_FOLDER = "give the package a folder of its own, such as src/my_agent/acp"
 

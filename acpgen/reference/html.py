@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from acpgen.output.manifest import HTML_MARKER
 from acpgen.reference.markup import visible
 from acpgen.schema.data import data_folder
+from acpgen.text import HTML_MARKER
 
 _POLICY = ("default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'")
 """The page loads nothing, and runs nothing but its own script (Content Security Policy Level 3)."""

@@ -7,105 +7,12 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.document import join
+from acpgen.schema.keywords import ANNOTATIONS, KEYWORDS, WITHOUT_EFFECT, is_schema_map
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, schema_map, walk
 from acpgen.text import MOST_HINTS, did_you_mean
 
 MAX_LEVELS = 100
 """The most references, unions and arrays, each inside the one before, that enter no property."""
-_TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
-
-
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, (dict, bool))
-
-
-def _is_schema_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_schema, value.values()))
-
-
-def _is_schema_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
-
-
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_string_list(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_string, value))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_type(value: Any) -> bool:
-    names = value if isinstance(value, list) else [value]
-    return bool(names) and all(isinstance(name, str) and name in _TYPE_NAMES for name in names)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_anything(_: Any) -> bool:
-    return True
-
-
-KEYWORDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "$schema": (_is_string, "a string"),
-    "$defs": (_is_schema_map, "an object of schemas"),
-    "$ref": (_is_string, "a string"),
-    "title": (_is_string, "a string"),
-    "description": (_is_string, "a string"),
-    "type": (_is_type, "the name of a JSON type, or a list of them"),
-    "properties": (_is_schema_map, "an object of schemas"),
-    "required": (_is_string_list, "a list of property names"),
-    "items": (_is_schema, "a schema"),
-    "anyOf": (_is_schema_list, "a list of schemas"),
-    "oneOf": (_is_schema_list, "a list of schemas"),
-    "allOf": (_is_schema_list, "a list of schemas"),
-    "not": (_is_schema, "a schema"),
-    "const": (_is_anything, "any value"),
-    "enum": (lambda value: isinstance(value, list) and bool(value), "a list of values"),
-    "default": (_is_anything, "any value"),
-    "format": (_is_string, "a string"),
-    "minimum": (_is_number, "a number"),
-    "maximum": (_is_number, "a number"),
-    "minItems": (_is_count, "a whole number"),
-    "minLength": (_is_count, "a whole number"),
-    "pattern": (_is_string, "a string"),
-    "contentEncoding": (_is_string, "a string"),
-    "additionalProperties": (_is_schema, "a schema"),
-    "unevaluatedProperties": (_is_schema, "a schema"),
-    "discriminator": (_is_anything, "any value"),
-    "x-method": (_is_string, "a string"),
-    "x-side": (_is_string, "a string"),
-    "x-docs-ignore": (_is_bool, "true or false"),
-    "x-deserialize-default-on-error": (_is_bool, "true or false"),
-    "x-deserialize-skip-invalid-items": (_is_bool, "true or false"),
-    "x-deserialize-default-on-null": (_is_bool, "true or false"),
-}
-"""The keywords that acpgen reads, each with the test and the name of its legal values."""
-
-_ANNOTATIONS = frozenset({"$comment", "$id", "deprecated", "examples", "readOnly", "writeOnly"})
-"""Keywords that do not affect which values are valid."""
-
-_WITHOUT_EFFECT = frozenset(
-    {
-        *("$anchor", "$dynamicAnchor", "$dynamicRef", "$vocabulary", "definitions", "dependencies"),
-        *("contains", "contentMediaType", "contentSchema", "dependentRequired", "dependentSchemas", "else", "if"),
-        *("exclusiveMaximum", "exclusiveMinimum", "maxContains", "maxItems", "maxLength", "maxProperties"),
-        *("minContains", "minProperties", "multipleOf", "patternProperties", "prefixItems", "propertyNames", "then"),
-        *("unevaluatedItems", "uniqueItems"),
-    }
-)
-"""Keywords of JSON Schema, in this draft or an earlier one, that acpgen does not read."""
-
 InExtension = Callable[[str], bool]
 """True if the value at a pointer comes from an extension, whose author can correct it."""
 
@@ -117,7 +24,7 @@ def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtensio
     this document, and there are no cycles.
     """
     definitions = schema_map(root, "$defs")
-    if not definitions or not _is_schema_map(definitions):
+    if not definitions or not is_schema_map(definitions):
         report.error("no-definitions", "the schema has no `$defs`", at="", hint="is this an ACP schema?")
         return
     for pointer, node in walk(root):
@@ -137,9 +44,9 @@ def _check_keywords(node: dict[str, Any], pointer: str, report: Report, in_exten
             is_legal, legal = KEYWORDS[keyword]
             if not is_legal(value):
                 report.error("bad-schema", f"`{keyword}` takes {legal}", at=at)
-        elif keyword in _WITHOUT_EFFECT:
+        elif keyword in WITHOUT_EFFECT:
             report.warning("unsupported-keyword", f"`{keyword}` has no effect on the generated code", at=at)
-        elif keyword not in _ANNOTATIONS:
+        elif keyword not in ANNOTATIONS:
             _report_unknown(keyword, at, report, is_error=in_extension(at))
 
 

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from acpgen.schema.document import join
+from acpgen.schema.keywords import LENIENCY_PREFIX
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 
 _PROSE = frozenset({"description", "title", "$comment"})
-_LENIENCY = "x-deserialize-"
 EXCERPT_LENGTH = 200
 
 
@@ -20,7 +20,7 @@ def canonical(node: Any) -> Any:
     form = {
         key: _canonical_value(key, value)
         for key, value in node.items()
-        if key not in _PROSE and not key.startswith(_LENIENCY) and not (key == "required" and value == [])
+        if key not in _PROSE and not key.startswith(LENIENCY_PREFIX) and not (key == "required" and value == [])
     }
     match form:
         case {"$ref": _}:

@@ -10,7 +10,7 @@ from typing import Any
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
 from acpgen.ir.conditions import holds
-from acpgen.ir.leniency import replaces_misfits, skips_misfits
+from acpgen.ir.leniency import repairs
 from acpgen.schema.document import join
 from acpgen.text import cut
 
@@ -155,11 +155,7 @@ def _unknown(struct: ir.Struct, value: Mapping[str, Any], *, at: str, tag: str |
 
 def _property(field: ir.Field, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     found = list(misfits(field.type, value, model, at=at))
-    is_repaired = (
-        replaces_misfits(field, model)
-        or (value is None and field.leniency.default_on_null)
-        or (isinstance(value, (list, dict)) and skips_misfits(field, model))
-    )
+    is_repaired = repairs(field, value, model)
     for each in found:
         if is_repaired and each.severity is Severity.ERROR:
             each = replace(each, code="leniency", severity=Severity.WARNING)  # noqa: PLW2901 - the same, judged anew

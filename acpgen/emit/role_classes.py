@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acpgen.emit.imports import imported_compactly
-from acpgen.emit.source import Code, docstring, hint, identifier, listed
+from acpgen.emit.source import Code, docstring, identifier, listed
 from acpgen.emit.versions import negotiating
 from acpgen.ir import model as ir
 from acpgen.ir.order import references
@@ -32,7 +32,7 @@ class MethodView:
     @property
     def uses_any(self) -> bool:
         """True if the parameters or the result are annotated with `Any`."""
-        return "Any" in (hint(self.method.params), hint(self.result))
+        return ir.AnyJson() in (self.method.params, self.result)
 
     @property
     def negotiates(self) -> bool:

@@ -1,0 +1,69 @@
+"""The imports between the modules of acpgen: no circles, and no room imports one above it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.support import REPOSITORY
+
+ORDER = (
+    *("acpgen", "text", "diagnostics", "flavours", "roles"),
+    *("schema", "ir", "emit", "output", "config", "sources", "pipeline", "sources.carrying", "sources.revisions"),
+    *("check", "scaffold", "rfd", "show", "diff", "reference", "trace", "cli", "__main__"),
+)
+"""The rooms from the bottom up. A module imports from its own room and from those before it, at any time."""
+
+MODULES = {
+    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (REPOSITORY / "acpgen").rglob("*.py")
+}
+
+
+def imported(nodes: Iterable[ast.AST], *, late: bool) -> Iterator[str]:
+    """The modules of acpgen that the statements import; those inside functions only with `late`."""
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                full = (f"{module}.{each.name}" for each in names)
+                yield from (
+                    each if each in MODULES else module for each in full if module.partition(".")[0] == "acpgen"
+                )
+            case ast.Import(names=names):
+                yield from (each.name for each in names if each.name in MODULES)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not late:
+                pass
+            case _:
+                yield from imported(ast.iter_child_nodes(node), late=late)
+
+
+def imports_of(name: str, *, late: bool) -> set[str]:
+    """The modules that the module `name` imports. Imports for type checkers count as well."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    return {*imported(tree.body, late=late)} - {name}
+
+
+def rank(name: str) -> int:
+    """The position of the module in the order: that of the longest entry that it is in."""
+    parts = name.split(".")
+    inner = parts[1:] or parts
+    places = [".".join(inner[:length]) for length in range(len(inner), 0, -1)]
+    return next(ORDER.index(place) for place in places if place in ORDER)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {name: imports_of(name, late=False) for name in MODULES}
+    assert graph["acpgen.pipeline"] >= {"acpgen.config", "acpgen.emit.package"}, "at import, and for type checkers"
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' → '.join(error.args[1])}")
+
+
+def test_no_room_imports_one_above_it() -> None:
+    edges = [(name, target) for name in MODULES for target in imports_of(name, late=True)]
+    assert ("acpgen.pipeline", "acpgen.ir.lower") in edges, "imports in functions count, too"
+    assert [f"{name} imports {target}" for name, target in edges if rank(name) < rank(target)] == []
