@@ -419,11 +419,8 @@ class Connection:
             return None
         except Exception:
             logger.exception("the error for a message of the peer cannot be sent")
-        return (
-            self._output.send(Message("error", InternalError().to_json(), id=request_id))
-            if request_id is not None
-            else None
-        )
+        failed = Message("error", InternalError().to_json(), id=request_id)
+        return None if request_id is None else self._output.send(failed)
 
     def _resolve(self, message: Message) -> None:
         """Resolve the pending request that a message answers."""
