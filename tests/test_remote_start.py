@@ -177,7 +177,7 @@ def test_a_first_request_whose_body_ends_after_the_lifespan(acp: ModuleType) -> 
 def test_other_scopes(acp: ModuleType) -> None:
     async def main() -> None:
         async with Server.of(acp, agent_for(acp)) as server:
-            with pytest.raises(ValueError, match="the ASGI scope 'webtransport' is not known"):
+            with pytest.raises(ValueError, match="unknown ASGI scope: 'webtransport'"):
                 await server.app({"type": "webtransport"}, None, None)
 
     run(main())

@@ -261,6 +261,9 @@ async def play(turn):
     await turn.say("from a process")
     if turn.text == "die":
         await turn.die(9)
+    if turn.text == "hang up":
+        await turn.agent.hang_up()
+        await turn.hang()
 
 helpers.ScriptedAgent(play).run()
 """
@@ -283,6 +286,23 @@ def test_it_runs_as_a_process(acp: Any, tmp_path: Path) -> None:
             return said, caught.value.exit_code
 
     assert run(main()) == ("from a process", 9)
+
+
+def test_a_process_hangs_up(acp: Any, tmp_path: Path) -> None:
+    """The client sees the end of its stdout, although the process still runs."""
+    script = tmp_path / "agent.py"
+    script.write_text(SCRIPT)
+    helpers = helpers_of(acp)
+
+    async def main() -> None:
+        command = [sys.executable, str(script)]
+        async with (spawned := acp.spawn_agent(helpers.SessionClient, command, env=environment(acp))):
+            await spawned.handler.start("tests", "1")
+            session = await spawned.handler.open("/")
+            with pytest.raises(acp.ConnectionClosed, match="closed its stdin or stdout"):
+                await asyncio.wait_for(session.ask("hang up"), 30)
+
+    run(main())
 
 
 def test_what_was_received_can_be_awaited(acp: Any) -> None:

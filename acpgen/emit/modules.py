@@ -87,7 +87,7 @@ def known_exports(model: ir.Model) -> dict[str, list[str]]:
 
 
 def _properties(environment: Environment, model: ir.Model) -> str:
-    text = "What `types` does not say of properties: JSON Schemas for other libraries need it, and nothing else does."
+    text = "Details of properties beyond their types. Only JSON Schemas for other libraries need them."
     return environment.get_template("properties.py.jinja").render(
         module_doc=docstring(text, 0), table=PropertyTable(model)
     )

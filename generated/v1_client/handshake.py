@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Step(Enum):
-    """How far the request has come that a peer has to send first."""
+    """The progress of the request that the peer has to send first."""
 
     AWAITED = auto()  # other requests are refused, notifications ignored
     RUNNING = auto()
@@ -34,7 +34,7 @@ STEPS: Final[dict[tuple[Step, Literal["begins", "succeeds", "fails"]], Step]] = 
     (Step.RUNNING, "succeeds"): Step.DONE,
     (Step.RUNNING, "fails"): Step.AWAITED,
 }
-"""All others change nothing."""
+"""All other pairs change nothing."""
 
 
 class Handshake:
@@ -64,13 +64,13 @@ class Handshake:
         return None
 
     def begins(self, method: str) -> None:
-        """A request has been started."""
+        """Note that a request has been started."""
         if method == self.method:
             self._running += 1
             self.step = STEPS.get((self.step, "begins"), self.step)
 
     def ends(self, method: str, *, succeeded: bool) -> None:
-        """A request has been answered."""
+        """Note that a request has been answered."""
         if method == self.method:
             self._running -= 1
             if succeeded or not self._running:
@@ -190,7 +190,7 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
 
 
 def _is_users(base: type[Any]) -> bool:
-    """True for a class from outside of this package: neither a generated one, nor a helper that extends it."""
+    """True for a class from outside of this package, which is neither generated nor one of its helpers."""
     return base is not object and not base.__module__.startswith(f"{__package__}.")
 
 
@@ -213,7 +213,7 @@ class CapabilityError(Exception):
 
 
 class Trial:
-    """The gates that the params of a request open, while its handler runs."""
+    """The gates that the params of a request open. They count while its handler runs, and after it if it succeeds."""
 
     __slots__ = ("gates", "kind")
 
@@ -252,7 +252,7 @@ class Capabilities:
             self._check(method, gate)
 
     def check_notification(self, method: str) -> None:
-        """The same for a notification."""
+        """Raise `CapabilityError` if the peer has not advertised what the notification needs."""
         if (gate := self._notification_gates.get(method)) is not None:
             self._check(method, gate)
 
@@ -323,10 +323,11 @@ def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -
 
 def is_open(gate: Gate, raw: Any) -> bool:
     """True if the raw JSON of a message opens `gate`."""
-    return any(_opens(_at(raw, path)) for path in gate.paths)
+    return any(_opens(value_at(raw, path)) for path in gate.paths)
 
 
-def _at(raw: Any, path: tuple[str, ...]) -> Any:
+def value_at(raw: Any, path: tuple[str, ...]) -> Any:
+    """The value at a path of property names in raw JSON; None if there is none."""
     value: Any = raw
     for name in path:
         inner: Any = value

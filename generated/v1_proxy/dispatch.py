@@ -32,7 +32,7 @@ class UnfitParams(InvalidParamsError):
 
 
 class ConnectionClosed(ConnectionError):
-    """The connection has ended, or was not made: pending requests get no response.
+    """The connection has ended, or could not be made: pending requests get no response.
 
     `is_permanent` is true if connecting again ends in the same way until somebody changes something, as for a wrong
     token. `status` is that of the HTTP response with which a server has refused.
@@ -78,55 +78,6 @@ class Peer(Protocol):
         ...
 
 
-def negotiated(protocol: ProtocolInfo, decode: Callable[[Any], T]) -> Callable[[Any], T]:
-    """A decoder for the params of the request that negotiates the version; `decode` reads those for this version.
-
-    In params for a later version, properties that do not fit this version are ignored. An earlier version raises the
-    error that the protocol has for it; without such an error, it is read as this version.
-    """
-    how = protocol.negotiation
-    return decode if how is None else partial(_decode_negotiated, decode, how, protocol.version)
-
-
-def _decode_negotiated(decode: Callable[[Any], T], how: Negotiation, supported: int, raw: Any) -> T:
-    params: Any = raw
-    requested = params.get(how.version) if isinstance(raw, dict) else None
-    if type(requested) is not int or requested == supported:
-        return decode(raw)
-    decode({**how.least, how.version: requested})  # raises for a number that is no version
-    if requested > supported:
-        return _decode_later(decode, params, how.least)
-    if how.unsupported is not None:
-        raise unsupported_error(how.unsupported, requested, [supported])
-    return decode(raw)
-
-
-def _decode_later(decode: Callable[[Any], T], raw: dict[str, Any], least: Mapping[str, Any]) -> T:
-    """Decode `raw` without the properties that do not fit; required ones get their `least` value."""
-    kept, changed = dict(raw), set[str]()
-    while True:
-        try:
-            result = decode(kept)
-            drops_belong_to(raw, kept)
-            return result
-        except DecodeError as error:
-            name = str(error.path[0]) if error.path else ""
-            if name in changed or name not in {*raw, *least}:
-                raise
-            drop(raw, name, error)
-        changed.add(name)
-        kept.pop(name, None)
-        if name in least:
-            kept[name] = least[name]
-
-
-def unsupported_error(error: Unsupported, requested: int, supported: list[int]) -> RequestError:
-    """The error of the protocol for a version that cannot be met."""
-    data = {error.requested: requested, error.supported: supported}
-    message = f"Unsupported protocol version: {requested}"
-    return RequestError.from_json({"code": error.code, "message": message, "data": data})
-
-
 class Codec(Record):
     """The functions of `codec.py` for one version of the protocol."""
 
@@ -145,7 +96,7 @@ class Handler:
     NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
 
     def __new__(cls, *stub: Any, **named: Any) -> Self:
-        """Make an instance. Raises a `TypeError` that names the class for an instance in the place of a class."""
+        """Make an instance. Raises `TypeError` with a hint for `MyAgent()`, where `MyAgent` itself should be passed."""
         if not stub and not named and not overrides(cls, "__init__"):
             raise TypeError(
                 f"{cls.__name__}() lacks the stub of its peer: pass the class {cls.__name__} without calling it"
@@ -156,18 +107,18 @@ class Handler:
         return (None,)  # so that `copy` and `pickle` can make an instance
 
     async def ext_method(self, method: str, params: Any) -> Any:
-        """Handle a request whose name starts with `_` and that has no handler of its own; with raw JSON."""
+        """Handle a request whose name starts with `_` and that has no handler of its own, with raw JSON."""
         raise MethodNotFoundError(f"Method not found: {method:.200}")
 
     async def ext_notification(self, method: str, params: Any) -> None:
-        """Handle a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
+        """The same for a notification; ignored by default."""
 
     async def fallback_request(self, method: str, params: Any) -> Any:
-        """Handle a request that nothing else does, with raw JSON: its method is unknown, or not overridden."""
+        """Handle a request that no other handler takes, with raw JSON: its method is unknown, or not overridden."""
         raise MethodNotFoundError(f"Method not found: {method:.200}")
 
     async def fallback_notification(self, method: str, params: Any) -> None:
-        """Handle a notification that nothing else does, with raw JSON; ignored by default."""
+        """Handle a notification that no other handler takes, with raw JSON; ignored by default."""
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Called once, after all handlers have finished. Stop background work here."""
@@ -246,7 +197,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
         name = "ext_method" if record is None and method.startswith("_") else "fallback_request"
         return await call_handler(handler, name, method, params)
     found: Any = UNSET
-    try:  # as `call_handler`, with a call less
+    try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
     except (AttributeError, TypeError) as error:
@@ -277,7 +228,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
             await call_handler(handler, name, method, params)
         return
     found: Any = UNSET
-    try:  # as `call_handler`, with a call less
+    try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
     except (AttributeError, TypeError) as error:
@@ -297,7 +248,7 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
 
 
 def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
-    """Raise the explanation of `error` if there is one. `found` is what the method `name` has returned, if anything."""
+    """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
     from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)
@@ -317,11 +268,63 @@ def _decoded(part: Part, raw: Any, on_drop: OnDrop | None) -> Any:
         raw = {}
     if on_drop is not None:
         return reporting_drops(part.decode, raw, on_drop)
-    try:  # as `reporting_drops`, with a call less
+    try:  # `reporting_drops`, inlined: each message comes here
         return part.decode(raw)
     except DecodeError as error:
         error.raw = raw
         raise
+
+
+# --- Negotiation -----------------------------------------------------------------------------------------------------
+
+
+def negotiated(protocol: ProtocolInfo, decode: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A decoder for the params of the request that negotiates the version; `decode` reads those for this version.
+
+    In params for a later version, properties that do not fit this version are ignored. An earlier version raises the
+    error that the protocol has for it; without such an error, it is read as this version.
+    """
+    how = protocol.negotiation
+    return decode if how is None else partial(_decode_negotiated, decode, how, protocol.version)
+
+
+def _decode_negotiated(decode: Callable[[Any], T], how: Negotiation, supported: int, raw: Any) -> T:
+    params: Any = raw
+    requested = params.get(how.version) if isinstance(raw, dict) else None
+    if type(requested) is not int or requested == supported:
+        return decode(raw)
+    decode({**how.least, how.version: requested})  # raises for a number that is no version
+    if requested > supported:
+        return _decode_later(decode, params, how.least)
+    if how.unsupported is not None:
+        raise unsupported_error(how.unsupported, requested, [supported])
+    return decode(raw)
+
+
+def _decode_later(decode: Callable[[Any], T], raw: dict[str, Any], least: Mapping[str, Any]) -> T:
+    """Decode `raw` without the properties that do not fit; required ones get their `least` value."""
+    kept, changed = dict(raw), set[str]()
+    while True:
+        try:
+            result = decode(kept)
+            drops_belong_to(raw, kept)
+            return result
+        except DecodeError as error:
+            name = str(error.path[0]) if error.path else ""
+            if name in changed or name not in {*raw, *least}:
+                raise
+            drop(raw, name, error)
+        changed.add(name)
+        kept.pop(name, None)
+        if name in least:
+            kept[name] = least[name]
+
+
+def unsupported_error(error: Unsupported, requested: int, supported: list[int]) -> RequestError:
+    """The error of the protocol for a version that this side does not have."""
+    data = {error.requested: requested, error.supported: supported}
+    message = f"Unsupported protocol version: {requested}"
+    return RequestError.from_json({"code": error.code, "message": message, "data": data})
 
 
 # --- Factories -------------------------------------------------------------------------------------------------------
@@ -336,7 +339,7 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
 
 
 def check_factory(factory: Any, role: str, other: Any) -> None:
-    """Raise `TypeError` if `factory` cannot make handlers; `other` is the argument after it."""
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the next argument, which may be in its place."""
     factories = by_version(factory)
     for each in (factory,) if factories is None else factories.values():
         if isinstance(each, Handler):
@@ -362,7 +365,7 @@ def make_handler(factory: Factory, stub: Any) -> Any:
 
 
 def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
-    """The version of what a factory makes. Raises `TypeError` if it is not a class, and there are several versions."""
+    """The version of the handlers of a factory. Raises `TypeError` for a function if there are several versions."""
     if len(protocols) == 1:
         return max(protocols)
     info: object = getattr(factory, "PROTOCOL", None)

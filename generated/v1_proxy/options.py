@@ -31,22 +31,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger: Final = logging.getLogger("acp")
-"""Gets failures with their tracebacks; the peer learns no details."""
+"""Gets failures with their tracebacks; the peer gets no details."""
 
 PROGRAM_ENDS: Final = (KeyboardInterrupt, SystemExit)
 """Never caught. Whatever else a handler or a hook raises ends neither the connection nor its tasks."""
 
 
-# --- Options ---------------------------------------------------------------------------------------------------------
+# --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def _refuse_constant(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
+    """The hook of a JSON parser that makes `NaN` and infinities errors."""
     raise ValueError(f"{name} is not JSON")
 
 
 # `json.loads` and `json.dumps` make these for each message if they get any argument. Without `check_circular`, a value
 # that contains itself is still an error: it is nested too deep.
-_READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_READ: Final = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
@@ -80,6 +81,9 @@ def loads_json(message: bytes) -> Any:
 def dumps_json(message: Any) -> bytes:
     """Write JSON as ASCII: no character can be mistaken for the end of a line, and lone surrogates survive."""
     return "".join(_WRITE(message, 0)).encode("ascii")
+
+
+# --- Options ---------------------------------------------------------------------------------------------------------
 
 
 class ConnectionOptions(Struct):
@@ -126,7 +130,7 @@ class ConnectionOptions(Struct):
     """Write the values of environment variables and headers, and the params of logins, too. Otherwise these are masked.
     """
     wire: Callable[[ConnectionOptions], Wire] | None = None
-    """Makes what reads and writes messages in place of `Wire`; `loads` and `dumps` are what `Wire` uses."""
+    """Makes the object that reads and writes messages in place of `Wire`, which uses `loads` and `dumps`."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, name):
@@ -135,7 +139,7 @@ class ConnectionOptions(Struct):
 
 
 def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
-    """Call a hook of the user's, and return what it returns. What it raises is logged."""
+    """Call a hook of the user, and return its result. An exception is logged, and gives None."""
     try:
         return hook(*values)
     except PROGRAM_ENDS:
@@ -149,7 +153,7 @@ def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
 
 
 class Budget:
-    """The memory of what several connections hold for a peer, in bytes, and the most that it should be."""
+    """The memory that several connections hold for a peer, in bytes, and its limit."""
 
     def __init__(self, limit: float = inf) -> None:
         self.limit = limit
@@ -198,7 +202,7 @@ class Held:
         self.budget.bytes -= size + self._overhead
 
     def measure(self) -> None:
-        """Count each message with its weight."""
+        """Count each message with its memory in place of its bound."""
         for message in self._bounds:
             less = self._counted[message] - message.weight
             self._counted[message] = message.weight
@@ -207,7 +211,7 @@ class Held:
         self._bounds.clear()
 
     def exceeds(self, limit: int, message: Message) -> bool:
-        """True if one more message would exceed a limit of this."""
+        """True if these and one more message would exceed `limit`."""
         if self.bytes + message.bound <= limit:
             return False
         self.measure()

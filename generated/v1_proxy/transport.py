@@ -18,7 +18,7 @@ _MAX_BURST: Final = 32
 
 
 class Transport(Protocol):
-    """Carries messages. How they are written, and which are too large, is its own matter; `Wire` does that for JSON.
+    """Carries messages. It decides how they are written, and which are too large; `Wire` does both for JSON.
 
     A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
     has arrived has `ready()`: the next message, or None if `read` would wait or has reached the end; it raises nothing.
@@ -108,7 +108,7 @@ def _nothing() -> None:
 
 
 def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:
-    """The transport, or one of messages for it. Only a transport of bytes has `write`."""
+    """The transport itself, or a `LineTransport` for a transport of bytes, which is one that has `write`."""
     found: Any = transport
     return LineTransport(found, options) if hasattr(transport, "write") else found
 
@@ -137,7 +137,7 @@ class LineBuffer:
             self._add(rest)
 
     def end(self) -> None:
-        """End the line, as at the end of the stream."""
+        """End the line without a line feed: the stream has ended."""
         line = bytes(self._start)
         self._lines.append(line if self._size <= self._limit else self._skipped(line))
         self._start.clear()

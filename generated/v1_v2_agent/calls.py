@@ -21,6 +21,8 @@ from .transport import Transport
 
 _TASK_BYTES: Final = 2**13
 """The memory of a request in flight beside its message."""
+_CANCELLED: Final = -32800
+"""The code of a request that was cancelled; not each release of the protocol has it."""
 
 # --- State -----------------------------------------------------------------------------------------------------------
 
@@ -43,7 +45,7 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.DRAINING, "stop"): State.CLOSING,
     (State.CLOSING, "cleaned up"): State.CLOSED,
 }
-"""All others change nothing."""
+"""All other pairs change nothing."""
 
 
 class Life:
@@ -53,7 +55,7 @@ class Life:
         self.state = State.OPEN
         self.reason: ConnectionClosed | None = None
         self.passed = 0
-        """The requests of the peer that somebody else is to answer."""
+        """The number of requests of the peer that were passed on, and are answered by another connection."""
         self._on_end = on_end
         self._left = {State.OPEN: asyncio.Event(), State.DRAINING: asyncio.Event()}
 
@@ -81,7 +83,7 @@ class Life:
             self._left[State.DRAINING].set()
 
     async def leaves(self, state: Literal[State.OPEN, State.DRAINING]) -> None:
-        """Wait until the state is another one, which comes later."""
+        """Wait until the connection has left `state`."""
         await self._left[state].wait()
 
 
@@ -257,8 +259,8 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._messages)
 
-    def __contains__(self, number: object) -> bool:
-        return number in self._requests
+    def __contains__(self, request_id: object) -> bool:
+        return request_id in self._requests
 
     def add(self, task: asyncio.Task[None], message: Message) -> None:
         """Count a task of the connection, with the message that it handles, until it ends."""
@@ -308,10 +310,10 @@ class InFlight:
     def cancel(self, params: Any, key: str) -> None:
         """Cancel the request whose id is the property `key` of `params`, if it is running; once only."""
         found: Any = params
-        number = found.get(key) if isinstance(params, dict) else None
-        if type(number) in (int, str) and number in self._requests and number not in self._cancelled:
-            self._cancelled.add(number)
-            self._requests[number].cancel()
+        request_id = found.get(key) if isinstance(params, dict) else None
+        if type(request_id) in (int, str) and request_id in self._requests and request_id not in self._cancelled:
+            self._cancelled.add(request_id)
+            self._requests[request_id].cancel()
 
     async def _respond(self, key: object, message: Message) -> None:
         self.starting.discard(message)
@@ -330,12 +332,15 @@ class InFlight:
         message.value = None  # frees memory while the peer reads
         if rest is not None:
             await rest
-        self._remove(task)  # before its end is known: the next request may be refused for it
+        self._remove(task)  # not only when it is done: until then it counts, and the next request may be refused
         if not self._requests:
             self._output.flush()  # nothing more is about to be written in this turn of the event loop
 
     async def _answer(self, task: asyncio.Task[None], message: Message) -> tuple[Awaitable[None] | None, bool]:
-        """Call the handler, and send what it returns; true for a result. The peer does not learn how it failed."""
+        """Call the handler, and send its result or an error; returns what is left to await, and true for a result.
+
+        The peer gets no details of a failure.
+        """
         method, life = message.method, self._life
         try:
             if life.reason is not None and life.is_closing:  # a request that arrived with this one has stopped it
@@ -350,7 +355,7 @@ class InFlight:
         except asyncio.CancelledError:
             if life.is_closing:
                 raise
-            return self._error(message, ERROR_CLASSES.get(-32800, InternalError)()), False
+            return self._error(message, ERROR_CLASSES.get(_CANCELLED, InternalError)()), False
         except PROGRAM_ENDS:
             raise
         except BaseException as error:

@@ -23,7 +23,7 @@ class RequestError(Exception):
     code: int = -32603
     title: ClassVar[str] = "Internal error"
     is_from_peer: bool = False
-    """Whether the peer has sent it."""
+    """True if the peer has sent it."""
 
     def __init__(self, message: str | None = None, *, code: int | None = None, data: Any = UNSET) -> None:
         self.message = self.title if message is None else message
@@ -63,43 +63,43 @@ class RequestError(Exception):
 
 
 class ParseError(RequestError):
-    """Parse error (-32700): what arrived is not well-formed JSON."""
+    """Parse error: what arrived is not well-formed JSON."""
 
     code = -32700
     title = "Parse error"
 
 
 class InvalidRequestError(RequestError):
-    """Invalid request (-32600): the JSON can be parsed, but is no JSON-RPC request."""
+    """Invalid request: the JSON can be parsed, but is no JSON-RPC request."""
 
     code = -32600
     title = "Invalid request"
 
 
 class MethodNotFoundError(RequestError):
-    """Method not found (-32601): the receiver does not know the method or does not offer it."""
+    """Method not found: the receiver does not know the method or does not offer it."""
 
     code = -32601
     title = "Method not found"
 
 
 class InvalidParamsError(RequestError):
-    """Invalid params (-32602): the method exists but cannot accept the given parameters."""
+    """Invalid params: the method exists but cannot accept the given parameters."""
 
     code = -32602
     title = "Invalid params"
 
 
 class InternalError(RequestError):
-    """Internal error (-32603): something broke inside the receiver."""
+    """Internal error: something broke inside the receiver."""
 
     code = -32603
     title = "Internal error"
 
 
 class RequestCancelledError(RequestError):
-    """Request cancelled (-32800): the call was stopped early, because the caller asked for that, resources ran short or
-    the receiver is shutting down.
+    """Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or the
+    receiver is shutting down.
     """
 
     code = -32800
@@ -107,7 +107,7 @@ class RequestCancelledError(RequestError):
 
 
 class AuthenticationRequiredError(RequestError):
-    """Authentication required (-32000): the user has to log in first."""
+    """Authentication required: the user has to log in first."""
 
     code = -32000
     title = "Authentication required"

@@ -67,7 +67,7 @@ def connect_http(
     The connection is lost if nothing arrives on a stream for `silence_seconds`: servers send a comment every 15
     seconds. None waits forever. Once it is lost, calls raise `ConnectionClosed`, and messages that were under way are
     lost: connect again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends
-    the connection. Raises `ValueError` for what is no such URL.
+    the connection. Raises `ValueError` for any other URL.
     """
     options = options or ConnectionOptions()
     opening = open_http(url, cookies=cookies, settings=settings, silence_seconds=silence_seconds, options=options)

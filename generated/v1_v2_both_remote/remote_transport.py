@@ -57,7 +57,7 @@ def open_http(
     The connection is lost if nothing arrives on a stream for `silence_seconds`: servers send a comment every 15
     seconds. None waits forever. A message of the server that exceeds `max_message_bytes` ends the connection.
 
-    Raises `ValueError` for what is no such URL.
+    Raises `ValueError` for any other URL.
     """
     _check_url(url, _HTTP)
     transport = _make_http(url, options or ConnectionOptions(), silence_seconds)
@@ -105,12 +105,12 @@ def open_url(
 
 
 def check_url(url: str) -> None:
-    """Raise `ValueError` for what is no URL for `open_url`."""
+    """Raise `ValueError` for a URL that `open_url` does not accept."""
     _check_url(url, _SOCKET)
 
 
 def _check_url(url: str, schemes: frozenset[str]) -> None:
-    """Raise `ValueError` for what is no URL of a server; without the URL, which may have secrets."""
+    """Raise `ValueError` for an invalid URL. The text does not show the URL, which may have secrets."""
     if urlsplit(url).scheme not in schemes:
         raise ValueError(f"the URL must start with {' or '.join(f'{each}://' for each in sorted(schemes))}")
     try:
@@ -200,7 +200,7 @@ class _EitherTransport:
             await (await self._chosen()).send_line(line, message)
 
     async def _chosen(self) -> HttpClientTransport | SocketClientTransport:
-        """What was chosen. Cancelling a caller does not interrupt the choice. Raises `ConnectionClosed`."""
+        """Wait for the choice; cancelling the caller does not interrupt it. Raises `ConnectionClosed`."""
         if self._choosing is None:
             raise ConnectionClosed("nothing was sent")
         await asyncio.wait({self._choosing})
@@ -220,7 +220,7 @@ class _EitherTransport:
         return self._http
 
     async def close(self) -> None:
-        """Close what was chosen, and what was tried."""
+        """Close the transport that was chosen, and the one that was tried before."""
         if self._choosing is not None:
             self._choosing.cancel()
             await asyncio.gather(self._choosing, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What the generated modules are made of: the base of the classes in `types`, and the records in `methods`."""
+"""Base classes of the generated modules: `Struct` for the classes in `types`, and the records in `methods`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def made(*, factory: Callable[[], T]) -> T:
 
 
 class _Own:
-    """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
+    """The annotations and defaults that a class adds to those of its bases; `is_last` puts them after all others."""
 
     __slots__ = ("defaults", "hints", "is_last")
 
@@ -107,7 +107,7 @@ class _Own:
 
 
 class _Deferred:
-    """An attribute of classes that the standard library's `dataclass` makes for each when it is first read."""
+    """An attribute of a class that is made when it is first read, by the standard library's `dataclass`."""
 
     __slots__ = ("_name",)
 
@@ -141,7 +141,10 @@ class _FieldsOfInstances:
 
 
 class _SerializerOfInstances:
-    """Asked for by pydantic where a value may be anything: it is then written as on the wire, too."""
+    """`__pydantic_serializer__` of instances: pydantic reads it where a value may be of any type, as in a field `Any`.
+
+    So such a value is written as on the wire, too.
+    """
 
     __slots__ = ()
 
@@ -249,7 +252,7 @@ class Struct(metaclass=StructType):
 
     __match_args__ = ()
     __dataclass_params__ = _Deferred("__dataclass_params__")
-    if not TYPE_CHECKING:  # which know the fields from `dataclass_transform`
+    if not TYPE_CHECKING:  # type checkers know the fields from `dataclass_transform`
         __dataclass_fields__ = _FieldsOfInstances()
         __pydantic_serializer__ = _SerializerOfInstances()
 
@@ -361,8 +364,8 @@ class Gate(Record):
 class Part(Record):
     """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 
-    `decode` is that of a side that receives it, `encode` that of one that sends it. With `is_object`, absent params and
-    a result that is null stand for an empty object.
+    `decode` is set where this side receives it, and `encode` where this side sends it. With `is_object`, absent params
+    and a result that is null stand for an empty object.
     """
 
     type: Any
@@ -376,7 +379,7 @@ NOTHING: Final = Part(None, is_object=False)
 
 
 class Method(Record):
-    """A method: its name on the wire, its handler, what it takes and gives, and which side handles it.
+    """A method: its name on the wire, its handler, its params and result, and which side handles it.
 
     `notification` is the second half of a method that exists both as a request and as a notification.
     """
@@ -392,7 +395,7 @@ class Method(Record):
 
     @property
     def kind(self) -> Literal["request", "notification"]:
-        """Whether there is a response."""
+        """The kind of its messages: a request has a response."""
         return "notification" if self.gives is NOTHING else "request"
 
     @property

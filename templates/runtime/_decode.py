@@ -1,4 +1,4 @@
-"""Readers of JSON values: each checks that a value fits, or raises a `DecodeError`. `codec` is built from them."""
+"""Readers of JSON values, for `codec`: each returns a value that fits its type, or raises `DecodeError`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class _Excerpt(Repr):
         self.maxlevel = 2
 
     def repr_bool(self, x: bool, level: int) -> str:
-        """As in JSON."""
+        """Spell a boolean as JSON does."""
         return "true" if x else "false"
 
     def repr_NoneType(self, x: None, level: int) -> str:
-        """As in JSON."""
+        """Spell null as JSON does."""
         return "null"
 
     def repr_int(self, x: int, level: int) -> str:
-        """Python refuses to print an integer of more than some thousand digits."""
+        """Show an integer, unless Python refuses to print it: it has a limit of some thousand digits."""
         return super().repr_int(x, level) if x.bit_length() < _MAX_BITS else "a number of very many digits"
 
 
@@ -148,7 +148,7 @@ def integer(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A number: neither `true`, nor what Python makes of `NaN` and `1e400`."""
+    """A number: neither `true`, nor the infinite or undefined float that Python reads for `1e400` and `NaN`."""
     if type(value) is int or (type(value) is float and isfinite(value)):
         return value
     raise unfit("a number", value)
@@ -351,7 +351,7 @@ def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeErr
 
 
 def drops_belong_to(container: dict[str, Any], copy: dict[str, Any]) -> None:
-    """Record what was left out of `copy`, the copy that was read, as left out of `container`."""
+    """Record the values that were left out of `copy` as left out of `container`, of which it is a copy."""
     records = _records.get()
     if records is not None:
         records[:] = [(container, *each[1:]) if each[0] is copy else each for each in records]
@@ -458,7 +458,7 @@ def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> lis
 
 
 def with_rest(items: list[T], misfit: DecodeError, raw: list[Any], read: Callable[[Any], T]) -> list[T]:
-    """`items`, with those added that fit of the rest of `raw`, after the first that does not: `misfit` is its error."""
+    """Add to `items` those that fit of the rest of `raw`, after the first one that does not: `misfit` is its error."""
     first = len(items)
     drop(raw, first, misfit)
     for index in range(first + 1, len(raw)):
@@ -543,11 +543,11 @@ Candidate: TypeAlias = tuple[str, Callable[[Any], T], tuple[str, ...]]
 
 
 _opened: ContextVar[bool] = ContextVar("_opened", default=False)
-"""True if a value was read, since it was last set to False, that the schema does not list: see `opened`."""
+"""True if a value that the schema does not list was read since this was last set to False: see `opened`."""
 
 
 def opened(value: T) -> T:
-    """`value`, after a report that the schema does not list its tag, or itself: the package is more open."""
+    """Note that the schema does not list `value` or its tag, and that only this package accepts it; returns `value`."""
     _opened.set(True)
     return value
 
@@ -563,7 +563,7 @@ def open_choice(read: Callable[[Any], T], *values: T) -> Callable[[Any], T]:
 
 
 def by_tag(union: str, tag: str, members: Mapping[Any, Reader[T]], other: Reader[T] | None = None) -> Reader[T]:
-    """The decoder of a union whose member the property `tag` selects; `other` is that for all other values of it."""
+    """The decoder of a union whose member the property `tag` selects; `other` decodes objects with any other tag."""
 
     def read(raw: Any) -> T:
         try:
@@ -578,7 +578,7 @@ def by_tag(union: str, tag: str, members: Mapping[Any, Reader[T]], other: Reader
 
 
 def by_tag_or_fit(expected: str, tag: str, members: Mapping[Any, Reader[T]], *candidates: Candidate[T]) -> Reader[T]:
-    """The decoder of a union in which other members are tried where that of the tag does not fit."""
+    """The decoder of a union whose member the property `tag` selects; if that does not fit, others are tried."""
     by_tag = {name: (("its tag says", read, ()), *candidates) for name, read in members.items()}
 
     def read(raw: Any) -> T:
@@ -595,9 +595,9 @@ def by_fit(expected: str, *candidates: Candidate[T]) -> Reader[T]:
 
 
 def first_fit(value: Any, expected: str, candidates: tuple[Candidate[T], ...]) -> T:
-    """The result of the first member that takes `value`. Drops of others are discarded.
+    """The result of the first member of a union that `value` fits. Drops of the others are discarded.
 
-    A member that takes it as the schema is written goes before one that is more open.
+    A member that `value` fits by the schema has precedence over one that only this package extends to it.
     """
     raw: Any = value
     reasons: list[DecodeError] = []
@@ -646,7 +646,7 @@ def unknown_tag(union: str, tag: str, raw: dict[str, Any], known: Mapping[Any, A
 
 
 def kept_whole(value: Any, read: Callable[[Any], T], write: Callable[[T], Any]) -> T:
-    """The result of `read`, where it holds all of `value`; for classes in a union that takes any JSON."""
+    """The result of `read` if nothing of `value` is lost in it; for classes in a union that accepts any JSON."""
     result = read(value)
     if _holds(write(result), value):
         return result

@@ -1,4 +1,4 @@
-"""An ASGI 3 application over what serves each connection, and the server's end of a WebSocket."""
+"""The ASGI 3 application that serves agents, and the server's end of a WebSocket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .routing import ServerTransport
 from .streams import CONNECTION_HEADER, MAX_BURST, session_in
 
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
-_LOST: Final = "the server fails to receive or send"
+_LOST: Final = "the ASGI server has failed to receive or send"
 _GOING_AWAY: Final = 1001
 _FAILED: Final = 1011
 _TRY_AGAIN_LATER: Final = 1013
@@ -45,7 +45,7 @@ class AsgiApp:
             case "lifespan":
                 await self._lifespan(receive, send)
             case other:
-                raise ValueError(f"the ASGI scope {other!r} is not known")
+                raise ValueError(f"unknown ASGI scope: {other!r}")
 
     @property
     def connections(self) -> int:
@@ -53,7 +53,7 @@ class AsgiApp:
         return len(self._server)
 
     async def close(self) -> None:
-        """Take no more connections, end those that there are, and wait until their agents have finished."""
+        """Accept no more connections, end the open ones, and wait until their agents have finished."""
         await self._server.close()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -97,7 +97,7 @@ class AsgiApp:
 
 
 def _raising_gone(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """`receive` or `send` of the server, which raises `Gone`. Each server has exceptions of its own."""
+    """Wrap `receive` or `send` of the server, so that it raises `Gone`: each server has exceptions of its own."""
 
     async def called(*args: P.args, **kwargs: P.kwargs) -> T:
         try:

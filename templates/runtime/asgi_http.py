@@ -1,4 +1,4 @@
-"""The requests of Streamable HTTP at the server: POST, GET with server-sent events, and DELETE."""
+"""The server's end of Streamable HTTP: POST, GET with server-sent events, and DELETE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _FULL: Final = "Too many messages wait for the agent"
 _DRAINED: Final = 2**16
-"""The most bytes of the body of a refused request that are still taken."""
+"""The most bytes of the body of a refused request that are still received."""
 _DRAIN_SECONDS: Final = 1.0
 
 
@@ -51,7 +51,7 @@ class HttpRequests:
             response = refusal.status, text, (b"content-type", b"text/plain; charset=utf-8"), *refusal.headers
         except Gone:
             return
-        await incoming.drain()  # after the handler: the exception has the frames that know the message
+        await incoming.drain()  # not in the `except` clause: the exception keeps the message alive
         await self._respond(send, *response)
 
     async def _post(self, request: _Request) -> None:
@@ -79,7 +79,7 @@ class HttpRequests:
             async with transport.inbox.turn:
                 await transport.inbox.room()
                 _check_open(transport)  # it may have ended while this waited
-                message = _read(line, transport)  # not earlier: what waits takes as many bytes as are counted
+                message = _read(line, transport)  # not earlier: only its text is counted
                 name = _session_of(message, progress.session_header)
                 session = transport.sessions.get(name)
                 if _is_scoped(message) and (session is None or not session.is_known):
@@ -105,7 +105,7 @@ class HttpRequests:
             first = await self._first_response(response, task, request.receive)
             header = (CONNECTION_HEADER.encode(), entry.key.encode())
             await self._respond(request.send, HTTPStatus.OK, first, (b"content-type", _JSON), header)
-        except BaseException:  # nobody knows the id
+        except BaseException:  # the client does not know the id
             task.cancel()
             raise
 
@@ -160,7 +160,7 @@ class HttpRequests:
                 transport.last_used = asyncio.get_running_loop().time()
                 if len(body) > self._server.options.max_message_bytes:
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                check(transport)  # nothing counts what ended connections receive
+                check(transport)  # the memory of an ended connection is not counted
                 if transport.inbox.is_too_large or transport.inbox.lacks_room_for_text():
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
                 if not event.get("more_body", False):
@@ -219,7 +219,7 @@ class _Progress:
 
 
 class _Incoming:
-    """What a request receives."""
+    """The body of a request, as it arrives."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -231,7 +231,7 @@ class _Incoming:
         return event
 
     async def drain(self) -> None:
-        """Take the rest of a small body. hypercorn closes an HTTP/2 connection on which one follows its response."""
+        """Receive the rest of a small body: hypercorn closes an HTTP/2 connection on which it follows the response."""
         with contextlib.suppress(asyncio.TimeoutError):
             await within(_DRAIN_SECONDS, self._drain())
 
@@ -257,7 +257,7 @@ def _check_not_closing(transport: HttpTransport) -> None:
 
 
 def _read(line: bytes, transport: HttpTransport) -> Message | Unreadable:
-    """The message that a body is. Raises `Refusal` if it is no JSON object."""
+    """Parse a body as a message. Raises `Refusal` if it is no JSON object."""
     found = transport.wire.read(line)
     if isinstance(found, Message):
         return found
@@ -279,15 +279,15 @@ def _method_of(message: Message | Unreadable) -> Any:
 
 
 def _is_scoped(message: Message | Unreadable) -> bool:
-    """True for what acts on a session of its connection."""
+    """True for a message that acts on a session of its connection."""
     return isinstance(message, Message) and message.method in SESSION_RULES.scoped
 
 
 def _session_of(message: Message | Unreadable, header: str | None) -> str | None:
     """The session that a message belongs to. Raises `Refusal` if the header is missing, or names another one."""
     name = session_in(message.value) if isinstance(message, Message) and not message.is_response else None
-    has_to_have = name is None or fits_header(name)
-    if header is None and has_to_have and _is_scoped(message):
+    needs_header = name is None or fits_header(name)
+    if header is None and needs_header and _is_scoped(message):
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is missing")
     if header is not None and name is not None and header != name:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is not the session of the message")
@@ -312,11 +312,11 @@ async def _send_events(stream: Stream, send: Send) -> None:
 
 async def _client_leaves(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
-        await asyncio.sleep(0)  # what repeats itself without waiting must not stop the event loop
+        await asyncio.sleep(0)  # a `receive` that never waits must not block the event loop
 
 
 async def cancel(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks, and wait for them; how they end has no consequence."""
+    """Cancel tasks, and wait for them. What they raise is ignored."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

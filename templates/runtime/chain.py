@@ -16,15 +16,16 @@ from typing import Any, Final, Literal
 from ._base import Cancellation, Record
 from .dispatch import ConnectionClosed
 from .errors import InvalidRequestError
+from .handshake import value_at
 from .message import Message, Unreadable
 from .options import ConnectionOptions, dumps_json, logger
 from .passing import Passed, PassingWire, name_text, scan, with_text, written
 from .transport import Transport
 
-_MOST_WAITING: Final = 64
-_MOST_BYTES: Final = 2**20
-_OF_WRAPPER: Final = frozenset({"jsonrpc", "id", "_meta"})  # what a wrapped message cannot have for itself
-_LEAST: Final = 2**9  # what a message takes beside its text, roughly
+_MAX_WAITING: Final = 64
+_MAX_BYTES: Final = 2**20
+_OF_WRAPPER: Final = frozenset({"jsonrpc", "id", "_meta"})  # members that a wrapped message shares with its wrapper
+_OVERHEAD: Final = 2**9  # the bytes that a message takes beside its text, roughly
 
 
 class Form(Record):
@@ -47,17 +48,9 @@ def form_of(message: Message, forms: tuple[Form, ...], opening: str) -> Form | N
     for form in forms:
         if form.initialize and message.method == form.initialize:
             return form
-        if form.mark and message.method == opening and _at(message.value, form.mark) is True:
+        if form.mark and message.method == opening and value_at(message.value, form.mark) is True:
             return form
     return None
-
-
-def _at(raw: Any, path: tuple[str, ...]) -> Any:
-    found: Any = raw
-    for name in path:
-        inner: Any = found
-        found = inner.get(name) if isinstance(found, dict) else None
-    return found
 
 
 # --- In memory -------------------------------------------------------------------------------------------------------
@@ -89,7 +82,7 @@ class Inbox:
         self._messages.append(message)
         self.bytes += _size(message)
         self._arrived.set()
-        self.is_full = self.is_full or len(self._messages) > _MOST_WAITING or self.bytes > _MOST_BYTES
+        self.is_full = self.is_full or len(self._messages) > _MAX_WAITING or self.bytes > _MAX_BYTES
 
     async def _wait(self) -> None:
         while self.is_full:
@@ -102,7 +95,7 @@ class Inbox:
             return None
         message = self._messages.popleft()
         self.bytes -= _size(message)
-        if len(self._messages) <= _MOST_WAITING // 2 and self.bytes <= _MOST_BYTES // 2:
+        if len(self._messages) <= _MAX_WAITING // 2 and self.bytes <= _MAX_BYTES // 2:
             self._make_room()
         return message
 
@@ -125,7 +118,7 @@ class Inbox:
 
 
 def _size(message: Message | Unreadable) -> int:
-    return _LEAST + (message.size if isinstance(message, Message) else 0)
+    return _OVERHEAD + (message.size if isinstance(message, Message) else 0)
 
 
 class Port:
@@ -157,7 +150,7 @@ class _PairEnd(Port):
         self._wire = wire
 
     def send(self, message: Message) -> Awaitable[None] | None:
-        """Send a message. What is passed on is not written: the other end gets it as it is."""
+        """Send a message. One that is passed on is not written: the other end gets the same object."""
         return self._outbox.put(message if isinstance(message, Passed) else self._wire.read(self._wire.write(message)))
 
     async def close(self) -> None:
@@ -197,7 +190,7 @@ class Junction:
         opening: str,
         cancellation: Cancellation | None,
         reserved: frozenset[str] = frozenset(),
-        limit: int = _MOST_BYTES,
+        limit: int = _MAX_BYTES,
     ) -> None:
         self._transport = transport
         self._form = form
@@ -252,7 +245,7 @@ class Junction:
                 return [(0, message)]
             return [(message.id % 2, message.with_id(message.id // 2, str(message.id // 2)))]
         if self._cancellation is not None and message.method == self._cancellation.method:
-            return [(0, message), (1, message)]  # which one has the request is not said
+            return [(0, message), (1, message)]  # the message does not tell which one has the request
         if message.method in (self._form.request, self._form.notification):
             return self._unwrapped(message)
         return [(0, self._opened(message))]
@@ -266,7 +259,7 @@ class Junction:
         return [(1, Unreadable(error, kind="request" if message.kind == "request" else None, id=message.id))]
 
     def _opened(self, message: Passed) -> Passed:
-        """The request that opens a proxy, as the one that opens an agent."""
+        """Turn the request that opens a proxy into the one that opens an agent."""
         form = self._form
         if self._is_conductor or message.kind != "request":
             return message
@@ -308,7 +301,7 @@ class Junction:
         return message
 
     def _as_cancelled(self, message: Passed, how: Cancellation, port: int) -> Passed | None:
-        number = _at(message.value, (how.key,))
+        number = value_at(message.value, (how.key,))
         if type(number) is not int or self._form.cancels == "never":
             return None
         message = with_text(Message("notification", {how.key: number * 2 + port}, method=how.method))
@@ -352,7 +345,7 @@ class _JunctionEnd(Port):
         self.failure: OSError | None = None
 
     async def read(self) -> Message | Unreadable | None:
-        """The next message; None at the end. Raises how the transport has failed."""
+        """The next message; None at the end. Raises the error with which the transport has failed."""
         message = await super().read()
         if message is None and self.failure is not None:
             raise self.failure.again() if isinstance(self.failure, ConnectionClosed) else self.failure

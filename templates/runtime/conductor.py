@@ -126,7 +126,7 @@ async def _serve(chain: Chain) -> None:
 
 
 def check_components(proxies: Any, agent: Any) -> None:
-    """Raise `TypeError` for what is neither a proxy nor a command."""
+    """Raise `TypeError` for a component that is neither a proxy nor a command."""
     for each in (*proxies, agent):
         check_command(each)
     for each in proxies:
@@ -187,7 +187,7 @@ async def _run_all(
 
 
 def _main_reason(reasons: Sequence[ConnectionClosed]) -> ConnectionClosed:
-    """Why a chain has ended: the end of a process, if one has failed."""
+    """The reason for the end of a chain: that of a process that has failed, if there is one."""
     return next((each for each in reasons if each.exit_code), reasons[0])
 
 

@@ -196,23 +196,23 @@ class Connection:
             raise life.reason.again()
         self._hand_over_reading()
         capabilities.sent(method, "params", params)
-        number = self._next_id
+        request_id = self._next_id
         self._next_id += 1
-        future = self._pending[number] = asyncio.get_running_loop().create_future()
+        future = self._pending[request_id] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            if (rest := self._output.send(Message("request", params, method, number))) is not None:
+            if (rest := self._output.send(Message("request", params, method, request_id))) is not None:
                 await rest
             result = await future
         except asyncio.CancelledError:
             if life.is_open and (future.cancelled() or not future.done()):
-                self._cancel_at_peer(number)
+                self._cancel_at_peer(request_id)
             raise
         finally:
-            del self._pending[number]
+            del self._pending[request_id]
             if future.done() and not future.cancelled():
                 future.exception()  # marks it as retrieved: a failure to write may have come first
-            logger.debug("%s, request %d, took %.1f ms", method, number, (perf_counter() - start) * 1000)
+            logger.debug("%s, request %d, took %.1f ms", method, request_id, (perf_counter() - start) * 1000)
         capabilities.received_result(method, result)
         return result
 
@@ -224,16 +224,16 @@ class Connection:
 
     @property
     def version(self) -> int:
-        """The version of the handler in effect."""
+        """The version of the protocol that the handler in effect is for."""
         return self._side.handler.PROTOCOL.version
 
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         return self._side.capabilities.supports(method)
 
-    def _cancel_at_peer(self, number: int) -> None:
+    def _cancel_at_peer(self, request_id: int) -> None:
         if (how := self._side.cancellation) is not None:
-            self._tasks.start(self._send(Message("notification", {how.key: number}, how.method)))
+            self._tasks.start(self._send(Message("notification", {how.key: request_id}, how.method)))
 
     async def _send(self, message: Message) -> None:
         if (rest := self._output.send(message)) is not None:
@@ -267,10 +267,10 @@ class Connection:
                 elif isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
                 elif message is not None and (rest := self._dispatch(message)) is not None:
-                    message = None  # the peer may read slowly
+                    message = None  # frees memory while the peer reads
                     with contextlib.suppress(ConnectionClosed):
                         await rest
-                message = None  # the next one may come late
+                message = None  # frees memory while this waits for the next one
         except asyncio.CancelledError:
             await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
             if life.is_closing or self._reader is not me:
@@ -312,7 +312,7 @@ class Connection:
         self._at_end = self._at_end or is_end
         if self._idle is None or self._idle.done() or not self._life.is_open:
             return
-        self._context.run(self._dispatch_arrived)  # tasks inherit what they do from the loop, not from the transport
+        self._context.run(self._dispatch_arrived)  # its tasks inherit that of the loop
         if self._received or self._at_end:
             self._idle.set_result(None)
 
@@ -356,7 +356,7 @@ class Connection:
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
     def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
-        """Handle what is no notification; returns what is left to await of its refusal."""
+        """Handle a message other than a notification; returns what is left to await if it is refused."""
         if isinstance(message, Unreadable):
             return self._refuse_unreadable(message)
         if message.kind == "request":
@@ -384,7 +384,7 @@ class Connection:
         return self._in_flight.refusal(message)
 
     def _refuse_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
-        """Reject the pending request that it would answer, or respond with its error."""
+        """Reject the pending request that an unreadable response is for; respond to other messages with the error."""
         future = self._pending.get(found.id) if found.kind != "request" and type(found.id) is int else None
         if future is not None and not future.done():
             log_mistake("the response to request %s cannot be used: %s", found.id, found.error)
@@ -394,41 +394,42 @@ class Connection:
             return None
         if found.kind != "response":
             return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
-        if found.start:  # what it answers may be unknown for that alone
+        if found.start:  # it was not parsed, so its id may be wrong, and a request pending
             return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
         log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
 
     def _refuse(
-        self, error: RequestError, number: int | str | None = None, *, start: bytes = b""
+        self, error: RequestError, request_id: int | str | None = None, *, start: bytes = b""
     ) -> Awaitable[None] | None:
-        """Respond to a message that cannot be handled; `start` is the start of one that was not parsed."""
+        """Respond to a message that cannot be handled; `start` has the first bytes of one that was not parsed."""
         if start:
             text = "the peer sent a message that cannot be handled: %s; it starts with: %s"
             log_mistake(text, error, start[:_MAX_SHOWN])
         else:
             log_mistake("the peer sent a message that cannot be handled: %s", error)
-        self._unaddressed += number is None
-        if number is None and self._unaddressed > _MAX_UNADDRESSED:
+        self._unaddressed += request_id is None
+        if request_id is None and self._unaddressed > _MAX_UNADDRESSED:
             return None
         try:
-            return self._output.send(Message("error", error.to_json(), id=number))
+            return self._output.send(Message("error", error.to_json(), id=request_id))
         except ConnectionClosed:
             return None
         except Exception:
             logger.exception("the error for a message of the peer cannot be sent")
-        return self._output.send(Message("error", InternalError().to_json(), id=number)) if number is not None else None
+        failed = Message("error", InternalError().to_json(), id=request_id)
+        return None if request_id is None else self._output.send(failed)
 
     def _resolve(self, message: Message) -> None:
         """Resolve the pending request that a message answers."""
-        number = message.id
-        future = self._pending.get(number) if type(number) is int else None
+        request_id = message.id
+        future = self._pending.get(request_id) if type(request_id) is int else None
         if future is None or future.done():
-            if type(number) is int and 0 <= number < self._next_id:
-                logger.debug("a response came too late: its id is %d", number)
+            if type(request_id) is int and 0 <= request_id < self._next_id:
+                logger.debug("a response came too late: its id is %d", request_id)
             else:
                 text = "no request is pending for a response: its id is %s, it has: %s"
-                log_mistake(text, excerpt(number), message.kind)
+                log_mistake(text, excerpt(request_id), message.kind)
             return
         self._unaddressed = 0
         if message.kind == "result":
@@ -446,7 +447,7 @@ class Connection:
             logger.debug("the notification %.200r is ignored: it came before %s", method, side.handshake.method)
             return
         handled = _Notification(message)
-        _notification.set(handled)  # never reset: without a reader, it is over
+        _notification.set(handled)  # never reset: without a reader it has no effect
         try:
             await dispatch_notification(side.handler, method, message.value, on_drop=self.options.on_drop)
         except UnfitParams as error:

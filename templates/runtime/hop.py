@@ -25,7 +25,7 @@ from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .transport import ByteTransport, Transport
 
-_MOST_OF_LINE: Final = 1000
+_MAX_OF_LINE: Final = 1000
 _CLOSED: Final = "the peer has closed the connection"
 _STUCK_SECONDS: Final = 30.0
 """After the end of the client, a message of it may take so long until the next one is read."""
@@ -61,7 +61,7 @@ class Versions(Protocol):
 
 
 class _Output(Output):
-    """Sends what an override hands on unchanged as the text that it was."""
+    """Sends messages. One that an override hands on unchanged is sent as the text that came."""
 
     hop: Hop
 
@@ -95,7 +95,7 @@ class _Output(Output):
 
 
 class _Entrance(Handler):
-    """What a connection calls for messages that are overridden."""
+    """The handler of the connection: it runs the override of each message that has one."""
 
     def __init__(self, hop: Hop, protocol: ProtocolInfo) -> None:
         self._hop = hop
@@ -123,7 +123,7 @@ class _Switched(BaseException):
 
 
 class _Asked:
-    """A request that was passed on: as much of it as its response needs. Its text may be large."""
+    """A request that was passed on: only the parts that its response needs, as its text may be large."""
 
     __slots__ = ("hop", "id", "id_text", "key", "method")
 
@@ -136,7 +136,7 @@ class _Asked:
 
 
 class Hop(Connection):
-    """The connection with one side. What it does not override, `other` sends."""
+    """The connection with one side. Messages of that side that the proxy does not override are sent by `other`."""
 
     OUTPUT = _Output
     other: Hop
@@ -147,7 +147,7 @@ class Hop(Connection):
         self.side: Neighbour = side
         self.route: Callable[[Message], Route | None] = _pass_all
         self.calls: dict[int, tuple[Override, bool]] = {}
-        """Who waits for the response to a request to this side, by its id; true if it is one of their own method."""
+        """The overrides that wait for responses of this side, by id; true if the request is one of their own method."""
         self._relay = relay
         self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
@@ -235,14 +235,14 @@ class Hop(Connection):
         if error is not None:
             return self._refuse(error, None if self._is_taken(message) else message.id)
         asked = _Asked(self, message)
-        self._open[asked.key] = number = self.other.take_number(asked)
+        self._open[asked.key] = request_id = self.other.take_id(asked)
         self._life.passed += 1
         try:
             if self.other.reason is not None:  # it may still be written to, and nothing is read
                 raise self.other.reason.again()
-            return self.other.send_passed(message.with_id(number, str(number)))
+            return self.other.send_passed(message.with_id(request_id, str(request_id)))
         except ConnectionClosed as reason:
-            self.other.lose(number, reason)
+            self.other.lose(request_id, reason)
             return None
 
     async def _pass_notification(self, message: Passed) -> None:
@@ -255,8 +255,8 @@ class Hop(Connection):
     async def _cancel_passed(self, params: Any, key: str) -> None:
         """Cancel a request that was passed on, once."""
         found: Any = params
-        number = found.get(key) if isinstance(params, dict) else None
-        there = self._open.get(number) if type(number) in (int, str) else None
+        request_id = found.get(key) if isinstance(params, dict) else None
+        there = self._open.get(request_id) if type(request_id) in (int, str) else None
         if there is not None:
             await self._cancel_there(there)
 
@@ -291,21 +291,21 @@ class Hop(Connection):
 
     # --- To this side ----------------------------------------------------------------------------------------------
 
-    def take_number(self, asked: _Asked) -> int:
+    def take_id(self, asked: _Asked) -> int:
         """The id of a request that is passed on to this side."""
-        number = self._next_id
+        request_id = self._next_id
         self._next_id += 1
-        self._passed[number] = asked
-        return number
+        self._passed[request_id] = asked
+        return request_id
 
     def send_passed(self, message: Passed) -> Awaitable[None] | None:
-        """Send what is passed on; returns what is left to await. Raises `ConnectionClosed`."""
+        """Send a message that is passed on; returns what is left to await. Raises `ConnectionClosed`."""
         return self._output.send(message)
 
-    def lose(self, number: int, reason: ConnectionClosed) -> None:
+    def lose(self, request_id: int, reason: ConnectionClosed) -> None:
         """Answer a request that was passed on to this side: there is no response."""
-        error = Message("error", self.lost(reason).to_json(), id=number)
-        asked = self._passed.pop(number)
+        error = Message("error", self.lost(reason).to_json(), id=request_id)
+        asked = self._passed.pop(request_id)
         rest = asked.hop.answer(asked, with_text(error))
         if rest is not None:
             asked.hop._tasks.start(_await(rest))  # those of this side end now
@@ -315,7 +315,7 @@ class Hop(Connection):
         text = f"the {self.side} has closed the connection"
         if not self._relay.tells:
             return InternalError(text)
-        stderr = [each[:_MOST_OF_LINE] for each in reason.stderr]  # each request that is lost gets them
+        stderr = [each[:_MAX_OF_LINE] for each in reason.stderr]  # each request that is lost gets them
         data = {"reason": str(reason), "exitCode": reason.exit_code, "stderr": stderr}
         if reason.exit_code is not None:
             text = str(reason)
@@ -324,34 +324,34 @@ class Hop(Connection):
         return InternalError(text, data={key: each for key, each in data.items() if each not in (None, [])})
 
     def _dispatch_response(self, message: Passed) -> Awaitable[None] | None:
-        number = message.id
-        asked = self._passed.pop(number, None) if type(number) is int else None
+        request_id = message.id
+        asked = self._passed.pop(request_id, None) if type(request_id) is int else None
         if asked is not None:
             try:
                 self._relay.answered(self, asked.method, message)
             except Exception as error:
                 log_failure("making a proxy", error)
-                message = with_text(Message("error", InternalError().to_json(), id=number))
+                message = with_text(Message("error", InternalError().to_json(), id=request_id))
             return asked.hop.answer(asked, message)
-        override, is_same = self._called(number)
+        override, is_same = self._called(request_id)
         if override is not None and is_same:
             override.response = message
         super()._dispatch(message)
         return None if override is None else override.hold()
 
-    def _called(self, number: int | str | None) -> tuple[Override | None, bool]:
+    def _called(self, request_id: int | str | None) -> tuple[Override | None, bool]:
         """The override that waits for a response, which has come."""
-        return self.calls.pop(number, (None, False)) if type(number) is int else (None, False)
+        return self.calls.pop(request_id, (None, False)) if type(request_id) is int else (None, False)
 
     def _dispatch_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
-        number = found.id
-        if found.kind != "request" and type(number) is int and number in self._passed:
-            log_mistake("the response to request %s cannot be used: %s", number, found.error)
-            error = Message("error", found.error.to_json(), id=number)
-            asked = self._passed.pop(number)
+        request_id = found.id
+        if found.kind != "request" and type(request_id) is int and request_id in self._passed:
+            log_mistake("the response to request %s cannot be used: %s", request_id, found.error)
+            error = Message("error", found.error.to_json(), id=request_id)
+            asked = self._passed.pop(request_id)
             return asked.hop.answer(asked, with_text(error))
         rest = super()._dispatch(found)
-        override, _ = self._called(number) if found.kind != "request" else (None, False)
+        override, _ = self._called(request_id) if found.kind != "request" else (None, False)
         return rest if override is None else override.hold()
 
     async def request(self, method: str, params: Any) -> Any:
@@ -372,9 +372,9 @@ class Hop(Connection):
             raise _Switched(result)
         return result
 
-    def _cancel_at_peer(self, number: int) -> None:
-        self.calls.pop(number, None)
-        super()._cancel_at_peer(number)
+    def _cancel_at_peer(self, request_id: int) -> None:
+        self.calls.pop(request_id, None)
+        super()._cancel_at_peer(request_id)
 
     def _reject_pending(self, reason: ConnectionClosed) -> None:
         super()._reject_pending(reason)
@@ -382,8 +382,8 @@ class Hop(Connection):
         if self.other.other is not self:  # an agent that the proxy has opened: the client stays
             for there in self._open.values():
                 self.other._tasks.start(self._cancel_there(there))
-        for number in [*self._passed]:
-            self.lose(number, reason)
+        for request_id in [*self._passed]:
+            self.lose(request_id, reason)
 
     def _start_reading(self) -> None:
         token = override_of.set(None)  # a handler may hand over the read loop, which is no part of it
@@ -406,7 +406,7 @@ class Hop(Connection):
 
     @property
     def reason(self) -> ConnectionClosed | None:
-        """Why no more is read."""
+        """The reason why nothing more is read; None while this side is read."""
         return self._life.reason
 
     @property

@@ -1,4 +1,4 @@
-"""The host of remote connections: which requests may pass, the connections that there are, and when they end."""
+"""The server of remote connections: the checks of each request, the connections, their limits and their end."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _GRACE: Final = 1.0
 """The seconds after `finish_seconds` in which a connection whose client has gone should have begun its clean-up."""
 METHODS: Final = ("POST", "GET", "DELETE")
 _BLANKS: Final = b" \t"
-"""What may stand around the value of a header."""
+"""The characters that may surround the value of a header."""
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
-"""What `authorize` returned for the connection: for the factory and the handlers of what serves it."""
+"""The result of `authorize` for the connection; set for the factory and the handlers that serve it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class RemoteLimits:
 
 
 class Refusal(Exception):
-    """The status and the text with which a request is refused."""
+    """A request is refused, with this status and text."""
 
     def __init__(self, status: HTTPStatus, text: str = "", *headers: tuple[bytes, bytes]) -> None:
         super().__init__(text)
@@ -88,7 +88,7 @@ class Refusal(Exception):
 
 
 def unknown_connection() -> Refusal:
-    """The refusal of a request for a connection that there is not, that has ended, or that is not the client's."""
+    """The refusal of a request for a connection that does not exist, has ended, or belongs to another client."""
     return Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
 
 
@@ -97,7 +97,7 @@ class Gone(Exception):
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, R]) -> R:
-    """Wait for something in this task; Python 3.10 can only wait in another one. Raises `asyncio.TimeoutError`."""
+    """Wait in this task; on Python 3.10, in a task of its own. Raises `asyncio.TimeoutError`."""
     if sys.version_info < (3, 11):
         return await asyncio.wait_for(work, seconds)
     async with asyncio.timeout(seconds):
@@ -106,7 +106,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, R]) -> R:
 
 @dataclass(eq=False)
 class Entry(Generic[T]):
-    """A connection: its transport, who it belongs to, and the task that serves it once there is one.
+    """A connection: its transport, the identity of its client, and the task that serves it once there is one.
 
     `is_lost` is true once the task was cancelled: a second time would interrupt its clean-up.
     """
@@ -140,7 +140,7 @@ class Headers:
 
 
 class RequestCheck:
-    """The checks of a request before anything is done for it."""
+    """The checks that each request has to pass first."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class RequestCheck:
         self._require_http2 = require_http2
 
     async def check(self, scope: Scope, headers: Headers) -> Hashable:
-        """Returns who sends the request. Raises `Refusal`."""
+        """Return the identity of the sender. Raises `Refusal`."""
         if self._path is not None and scope["path"] != self._path:
             raise Refusal(HTTPStatus.NOT_FOUND)
         if scope["type"] == "http":
@@ -201,7 +201,7 @@ class RequestCheck:
 
 
 def _is_mistaken(found: object) -> bool:
-    """True for what a predicate returns, for what was not awaited or called, and for what yields."""
+    """True for a bool, as of a predicate, and for a coroutine, a function or an iterator: each is no identity."""
     return isinstance(found, (bool, Awaitable, Iterator, AsyncIterator)) or callable(found)
 
 
@@ -298,13 +298,13 @@ class Server:
             self._stop_watching()
 
     async def close(self) -> None:
-        """Take no more connections, end those that there are, and wait until their agents have finished."""
+        """Accept no more connections, end the open ones, and wait until their agents have finished."""
         self._is_closing = True
         for entry in list(self._entries.values()):
             entry.transport.go_away()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.options.finish_seconds)
-        for entry in list(self._entries.values()):  # a handler may keep them from the end of the inbox
+        for entry in list(self._entries.values()):  # a handler of a notification may not have let them read the end
             _cancel(entry)
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -319,7 +319,7 @@ class Server:
 
     @contextlib.contextmanager
     def reading(self, stream: Stream, task: asyncio.Task[None]) -> Generator[None, None, None]:
-        """While a GET request reads a stream."""
+        """Keep `task` as the reader of a stream during the block."""
         stream.reader = task
         self._readers.add(stream)
         try:

@@ -1,4 +1,4 @@
-"""Messages, their text, and what they weigh: the one place where JSON is parsed, written and held to limits."""
+"""Messages, their text, and their memory: the one place where JSON is parsed, written and held to limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ value is compared, printed or written: how much more depends on its version."""
 MAX_ID_BYTES: Final = 256
 """The longest id of a request or a session that is kept, in UTF-8."""
 _INTEGERS: Final = range(-(2**63), 2**64)
-"""Those that JSON libraries agree about."""
+"""The integers that JSON libraries agree about."""
 
 MAX_START: Final = 512
 """The bytes that are kept of a message that is not parsed: enough to find its id."""
@@ -65,13 +65,15 @@ class Message:
         """The memory that it takes, in bytes: measured when it is asked for first, which visits all of the value."""
         if not self._weight:
             is_small = 0 < self.size <= _SMALL
-            self._weight = self.size * _MOST if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
+            self._weight = (
+                self.size * _MAX_EXPANSION if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
+            )
         return self._weight
 
     @property
     def bound(self) -> int:
         """The most memory that a text of this size can take, in bytes; its weight if that, or no size, is known."""
-        return self._weight or self.size * _MOST or self.weight
+        return self._weight or self.size * _MAX_EXPANSION or self.weight
 
     @property
     def is_response(self) -> bool:
@@ -93,10 +95,10 @@ class Message:
 
 
 class Unreadable:
-    """A message that was received and is none: `error` says why, and `start` has the first bytes of its text.
+    """Received text that is not a valid message: `error` says why, and `start` has its first bytes.
 
-    `kind` and `id` are known if its start shows them, `value` if it is JSON. The request that it would answer is
-    rejected with the error; otherwise the peer gets it.
+    `kind` and `id` are known if its start shows them, `value` if it is JSON. If it was meant as a response, the pending
+    request is rejected with the error; otherwise the error is sent to the peer.
     """
 
     __slots__ = ("error", "id", "kind", "start", "value")
@@ -130,48 +132,48 @@ class Unsendable(Exception):
 
 
 def too_large(reason: str, start: bytes) -> Unreadable:
-    """The message that exceeds a limit, and was not parsed."""
-    kind, number = head(start[:MAX_START])
+    """The `Unreadable` for a message that exceeds a limit and was not parsed."""
+    kind, request_id = head(start[:MAX_START])
     error = InternalError if kind == "response" else InvalidRequestError
     what = "the response is too large" if kind == "response" else "Invalid request"
-    return Unreadable(error(f"{what}: {reason}"), kind=kind, id=number, start=start[:MAX_START])
+    return Unreadable(error(f"{what}: {reason}"), kind=kind, id=request_id, start=start[:MAX_START])
 
 
 def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
-    """The message that a JSON value is."""
+    """Read a JSON value as a message."""
     found: Any = raw
     if not isinstance(raw, dict):
         return Unreadable(InvalidRequestError("Invalid request: a message must be an object"), value=found)
-    method, number = found.get("method"), found.get("id")
+    method, request_id = found.get("method"), found.get("id")
     if isinstance(method, str) and found.get("jsonrpc") == "2.0":
-        if number is None:
+        if request_id is None:
             kind: Kind = "request" if "id" in found else "notification"
             return Message(kind, found.get("params"), method, None, size)
-        if is_id(number):
-            return Message("request", found.get("params"), method, number, size)
+        if is_id(request_id):
+            return Message("request", found.get("params"), method, request_id, size)
     elif "method" not in found and ("result" in found or "error" in found):
-        return _response(found, number, size)
-    return _invalid(found, method, number)
+        return _response(found, request_id, size)
+    return _invalid(found, method, request_id)
 
 
-def _invalid(raw: Any, method: Any, number: Any) -> Unreadable:
-    """What is neither a call nor a response."""
-    if number is not None and not is_id(number):
+def _invalid(raw: Any, method: Any, request_id: Any) -> Unreadable:
+    """The `Unreadable` for an object that is neither a request or notification nor a response."""
+    if request_id is not None and not is_id(request_id):
         kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
         return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"), value=raw)
     what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
     error = InvalidRequestError(f"Invalid request: {what}")
-    return Unreadable(error, kind="request" if "method" in raw else None, id=number, value=raw)
+    return Unreadable(error, kind="request" if "method" in raw else None, id=request_id, value=raw)
 
 
-def _response(raw: dict[str, Any], number: Any, size: int) -> Message | Unreadable:
-    number = number if is_id(number) else None
+def _response(raw: dict[str, Any], request_id: Any, size: int) -> Message | Unreadable:
+    request_id = request_id if is_id(request_id) else None
     is_error = raw.get("error") is not None
     if raw.get("jsonrpc") != "2.0" or ("result" in raw) is is_error:
         error = InternalError("the peer sent a malformed response", data=raw)
-        return Unreadable(error, kind="response", id=number, value=raw)
+        return Unreadable(error, kind="response", id=request_id, value=raw)
     kind: Kind = "error" if is_error else "result"
-    return Message(kind, raw[kind], "", number, size)
+    return Message(kind, raw[kind], "", request_id, size)
 
 
 def is_id(value: Any) -> bool:
@@ -180,7 +182,7 @@ def is_id(value: Any) -> bool:
 
 
 def is_short(text: str) -> bool:
-    """True if `text` is valid, and short enough for an id."""
+    """True if `text` can be encoded in UTF-8, and is short enough for an id."""
     if len(text) > MAX_ID_BYTES or text.isascii():
         return len(text) <= MAX_ID_BYTES
     try:
@@ -198,11 +200,11 @@ class Wire:
     def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
         self._loads = options.loads
-        self._most_unweighed = options.max_in_flight_bytes // _MOST
+        self._most_unweighed = options.max_in_flight_bytes // _MAX_EXPANSION
         self._joins = options.dumps is dumps_json  # what another `dumps` returns cannot be joined
 
     def read(self, line: bytes) -> Message | Unreadable:
-        """The message that a text is. Raises nothing but what ends the program."""
+        """Parse the text of a message, and check its limits. Raises only `KeyboardInterrupt` and `SystemExit`."""
         size = len(line)
         if self._options.on_message is not None:
             call_hook("on_message", self._options.on_message, "in", line)
@@ -221,7 +223,7 @@ class Wire:
             return Unreadable(ParseError(), start=line[:MAX_START])
 
     def parse(self, line: bytes) -> Message | Unreadable:
-        """The message that a text within the limits is. Raises what `loads` raises."""
+        """Parse a text that is within the limits. Raises what `loads` raises."""
         return message_of(self._loads(line), size=len(line))
 
     def write(self, message: Message) -> bytes:
@@ -251,7 +253,7 @@ _FAILURE: Final = InternalError().to_json()
 
 
 def wire_for(options: ConnectionOptions) -> Wire:
-    """What reads and writes the text of messages."""
+    """The `Wire` of a connection, or what its option `wire` makes in place of one."""
     return Wire(options) if options.wire is None else options.wire(options)
 
 
@@ -261,9 +263,28 @@ def _start_of(method: str) -> bytes:
     return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
 
 
+# not compiled on import: only messages that exceed a limit need them
+_FIRST_SCALARS: Final = rb"\s*\{([^{}\[\]]*)"
+_ID: Final = rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,'
+_KIND: Final = rb'"(method|result|error)"\s*:'
+
+
+def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
+    """The kind of a message and its id, from its first bytes, before any nested value; None if these do not tell."""
+    scalars = re.match(_FIRST_SCALARS, start)
+    id_text, kind = (re.search(pattern, scalars[1]) if scalars else None for pattern in (_ID, _KIND))
+    if id_text is None or kind is None:
+        return None, None
+    try:
+        found = loads_json(id_text[1])
+    except ValueError:
+        return None, None
+    return ("request" if kind[1] == b"method" else "response", found) if is_id(found) else (None, None)
+
+
 # --- Memory ----------------------------------------------------------------------------------------------------------
 
-_MOST: Final = 64
+_MAX_EXPANSION: Final = 64
 """The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
 _SMALL: Final = 2**10
 """Messages up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
@@ -360,22 +381,3 @@ def _outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
         pieces = signs[start : start + _CHUNK].split(b'"')
         yield b"".join(pieces[inside::2])
         inside ^= (len(pieces) - 1) % 2
-
-
-# compiled where they are needed, which is seldom
-_FIRST_SCALARS: Final = rb"\s*\{([^{}\[\]]*)"
-_ID: Final = rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,'
-_KIND: Final = rb'"(method|result|error)"\s*:'
-
-
-def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
-    """The kind of a message and its id, from its first bytes, before any nested value; None if these do not tell."""
-    scalars = re.match(_FIRST_SCALARS, start)
-    number, kind = (re.search(pattern, scalars[1]) if scalars else None for pattern in (_ID, _KIND))
-    if number is None or kind is None:
-        return None, None
-    try:
-        found = loads_json(number[1])
-    except ValueError:
-        return None, None
-    return ("request" if kind[1] == b"method" else "response", found) if is_id(found) else (None, None)

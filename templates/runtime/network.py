@@ -25,7 +25,7 @@ class NetworkAgent:
 
     "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and then WebSocket if
     the server has no Streamable HTTP. `headers` go with each request. `cookies` keeps the server's cookies for all
-    connections, so that a load balancer finds the same server again. Raises `ValueError` for what is no such URL.
+    connections, so that a load balancer finds the same server again. Raises `ValueError` for any other URL.
 
     For other settings, such as certificates, write a class with a method `open` that returns `open_http` or
     `open_websocket` of `remote_transport`.

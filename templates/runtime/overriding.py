@@ -1,4 +1,4 @@
-"""What a proxy overrides: the class to extend, its methods for messages, and what they hand on unchanged."""
+"""The overrides of a proxy: the class to extend, its methods for messages, and messages that they hand on unchanged."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Call:
 
 
 class Passing:
-    """The base of `Proxy`: what it does not override is passed on as it came."""
+    """The base of `Proxy`: messages that it does not override are passed on as they came."""
 
     PROTOCOL: ClassVar[ProtocolInfo]
     CODEC: ClassVar[Codec]
@@ -78,7 +78,7 @@ class Passing:
         return await call.forward()
 
     async def from_agent(self, call: Call) -> Any:
-        """The same for a message of the agent."""
+        """Handle a message of the agent that no other method does, like `from_client`."""
         return await call.forward()
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
@@ -150,7 +150,7 @@ class Override:
         self._is_over = False
 
     def hold(self) -> Awaitable[None] | None:
-        """What the read loop that got the response to a call has to await; None if nothing.
+        """Return what the read loop has to await after the response to a call; None if it may go on.
 
         A handler that has made several calls at once may wait for all of them, which have to be read.
         """
@@ -172,7 +172,7 @@ class Override:
         self._held = None
 
     def end(self, _: object = None) -> None:
-        """The handler has returned, and its response was sent."""
+        """Note that the handler has returned, and that its response was sent."""
         self._is_over = True
         self.release()
 

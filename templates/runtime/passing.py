@@ -10,7 +10,7 @@ from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
 from .message import Kind, Message, Unreadable, Unsendable, Wire, message_of
-from .options import call_hook, dumps_json, one_line
+from .options import call_hook, dumps_json, one_line, refuse_constant
 
 Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""
@@ -54,13 +54,13 @@ class Passed(Message):
         return self.text_of(_PAYLOADS.get(self.kind, self.kind))
 
     def changed(self, **members: str) -> Passed:
-        """The same message with other texts of members that it has. What they mean is for the caller to set."""
+        """A copy with other texts of members that it has. The caller sets the attributes for them."""
         return Passed(self, self.text, self.spans, {**self.changes, **members})
 
-    def with_id(self, number: int | str | None, text: str) -> Passed:
-        """The same message with another id; `text` is how that is written."""
+    def with_id(self, request_id: int | str | None, text: str) -> Passed:
+        """A copy with another id, whose text is `text`."""
         found = self.changed(id=text)
-        found.id = number
+        found.id = request_id
         return found
 
     def line(self) -> bytes:
@@ -90,7 +90,7 @@ def name_text(name: str) -> str:
 
 
 def with_text(message: Message) -> Passed:
-    """The message itself if it has its text; one that it is written in otherwise, as for a transport of values.
+    """The message itself if it has its text; otherwise a copy that is written here, as for a transport of values.
 
     Raises `Unsendable`.
     """
@@ -104,7 +104,7 @@ def with_text(message: Message) -> Passed:
 
 
 def dumps_number(value: Any) -> bytes:
-    """Write JSON. A number that no float can hold was read as an infinite one: it becomes one that is read so again."""
+    """Write JSON. A number too large for a float was read as infinity, and is written so that it is read so again."""
     try:
         return dumps_json(value)
     except ValueError:
@@ -124,7 +124,7 @@ class PassingWire(Wire):
     """Reads messages with their text, and writes that text. `loads` and `dumps` of the user are not used."""
 
     def parse(self, line: bytes) -> Message | Unreadable:
-        """The message that a text is. Raises `ValueError` for what is no JSON."""
+        """Parse the text of a message. Raises `ValueError` for text that is no JSON."""
         text = line.decode()
         value, spans, end = scan(text)
         if text[end:].strip(_BLANKS):
@@ -133,7 +133,7 @@ class PassingWire(Wire):
         return Passed(found, text, spans) if isinstance(found, Message) else found
 
     def write(self, message: Message) -> bytes:
-        """The text of a message. One that is passed on has been held to the limit when it was read."""
+        """The text of a message. The limit of one that is passed on was checked when it was read."""
         if not isinstance(message, Passed):
             return super().write(message)
         line = message.line()
@@ -143,10 +143,6 @@ class PassingWire(Wire):
 
 
 # --- Scanning --------------------------------------------------------------------------------------------------------
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _integer(text: str) -> int | float:
@@ -162,8 +158,8 @@ _plain_name: Final = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\
 _colon: Final = re.compile(r"[ \t\n\r]*:[ \t\n\r]*").match
 _after_value: Final = re.compile(r"[ \t\n\r]*([,}])").match
 _no_members: Final = re.compile(r"[ \t\n\r]*\}").match
-_value: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
-_any_value: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_integer).raw_decode
+_value: Final = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
+_any_value: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_int=_integer).raw_decode
 
 
 def scan(text: str, at: int = 0) -> tuple[Any, dict[str, Span], int]:

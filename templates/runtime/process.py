@@ -1,4 +1,4 @@
-"""Runs an agent as a process: its lines, and its end."""
+"""Runs an agent as a process: starts it, exchanges lines with it, and ends it with its process group."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import Final, Literal
 
@@ -51,7 +52,7 @@ async def start_process(
 ) -> ProcessTransport:
     """Start a process in a group of its own; raises `OSError`. `spawn_agent` explains the parameters.
 
-    `what` it is stands in messages about it.
+    `what` names it in errors and logs.
     """
     loop = asyncio.get_running_loop()
     control, process = await loop.subprocess_exec(
@@ -95,6 +96,14 @@ class _StdinFailure(asyncio.StreamReader):
         self._then()
 
 
+class _Group(Enum):
+    """The process group, whose number is that of the process."""
+
+    RUNNING = auto()  # it may be signalled
+    ENDED = auto()  # its number may belong to other processes
+    LEFT = auto()  # some of it survived SIGKILL
+
+
 class ProcessTransport:
     """Lines over the stdin and stdout of a process."""
 
@@ -128,7 +137,7 @@ class ProcessTransport:
         self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
         self._stdout_end: asyncio.Task[None] | None = None
         self._group_end: asyncio.Task[None] | None = None
-        self._is_group_left: bool | None = None  # None: the number of the group is valid, and may be signalled
+        self._group = _Group.RUNNING
         self._exited.add_done_callback(lambda _: self._on_exit())
 
     @property
@@ -303,7 +312,7 @@ class ProcessTransport:
             step()
             if await self._ends_in(self._terminate_seconds):
                 return
-        self._is_group_left = True
+        self._group = _Group.LEFT
 
     async def _ends_in(self, seconds: float) -> bool:
         """Wait for the exit of the process, and then poll for the end of its group."""
@@ -318,13 +327,13 @@ class ProcessTransport:
 
     def _is_over(self) -> bool:
         """True if the process and its group have ended."""
-        if self._is_group_left is None and self._exited.done() and not _has_members(self.pid):
-            self._is_group_left = False
-        return self._is_group_left is False
+        if self._group is _Group.RUNNING and self._exited.done() and not _has_members(self.pid):
+            self._group = _Group.ENDED
+        return self._group is _Group.ENDED
 
     def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Signal the whole group, which may outlive the process."""
-        if self._is_over() or self._is_group_left:
+        if self._is_over() or self._group is _Group.LEFT:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""A proxy between two transports: its two sides, the version of the protocol that they agree on, and their end."""
+"""A proxy between two transports: its two sides, the version of the protocol that they agree on, and its end."""
 
 from __future__ import annotations
 
@@ -195,16 +195,16 @@ class Relay:
         return version if type(version) is int else 0
 
 
-_MOST_ADDED: Final = 2**9
+_MAX_ADDED: Final = 2**9
 """The most bytes by which a message grows on its way: by a longer id, and by the message that wraps it."""
 
 
 def passing_options(options: ConnectionOptions) -> ConnectionOptions:
     """The options for the connections of a proxy: they keep the text of messages.
 
-    What one of a chain has just accepted is not too large for the next one.
+    A message that one proxy of a chain has just accepted is not too large for the next one.
     """
     from dataclasses import replace
 
-    most = options.max_message_bytes + _MOST_ADDED
+    most = options.max_message_bytes + _MAX_ADDED
     return replace(options, wire=PassingWire, dumps=dumps_number, check_capabilities=False, max_message_bytes=most)

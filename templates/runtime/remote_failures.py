@@ -1,4 +1,4 @@
-"""Why a connection over the network cannot be made, or was lost: the same words for all libraries."""
+"""Errors of connections over the network, in the same words for all libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_CAUSES: Final = 10
 def address(url: str) -> str:
     """The host and the port in a URL, without what may be secret. Raises `ValueError` for invalid ones."""
     parts = urlsplit(url)
-    if not parts.hostname or parts.port == 0:  # `port` raises it for other numbers that are none
+    if not parts.hostname or parts.port == 0:  # `port` raises it for other invalid numbers
         raise ValueError("a host is missing, or the port is 0")
     return parts.netloc.rpartition("@")[2]
 
@@ -39,7 +39,7 @@ def refusal(
     is_first: bool,
     kind: type[ConnectionClosed] = ConnectionClosed,
 ) -> ConnectionClosed:
-    """The server has answered with this status. The answer to the first request shows whether the URL is right, too."""
+    """The error for a response with this status. One to the first request also tells if the URL is wrong."""
     is_final = status in _UNSUPPORTED or (status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _BUSY)
     text = f"the server answered {status}"
     if location is not None and HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
@@ -52,7 +52,7 @@ def refusal(
 def failure(
     error: BaseException, what: str = LOST, otherwise: str = "", *, kind: type[ConnectionClosed] = ConnectionClosed
 ) -> ConnectionClosed:
-    """The end that an error of a library is: `what`, and the reason, if the system has given one, or `otherwise`."""
+    """The error for an exception of a library: `what`, and the reason if the system gives one, or else `otherwise`."""
     reason, is_permanent = otherwise, False
     for cause in _causes(error):
         if (known := _reason(cause)) is not None:
@@ -62,7 +62,7 @@ def failure(
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what has caused it; of a group, the first one."""
+    """The error and its causes; of a group, the first member."""
     found: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if found is None:
@@ -73,13 +73,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> str | None:
-    """What an error of the standard library says; None for any other."""
+    """The reason in an error of the standard library; None for any other."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"the certificate of the server is not trusted: {error.verify_message}"
         case ssl.SSLError():
             return f"TLS failed: {(error.reason or 'unknown').lower().replace('_', ' ')}"
-        case gaierror():  # is the same for a name that does not exist as for a network that is down
+        case gaierror():  # raised for a name that does not exist, and for a network that is down
             return "this name cannot be resolved"
         case TimeoutError() | asyncio.TimeoutError():
             return "the server did not answer in time"

@@ -1,4 +1,4 @@
-"""The client's end of Streamable HTTP: a POST for each message, and streams of events that bring those of the agent."""
+"""The client's end of Streamable HTTP: a POST for each message to the agent, and streams of events from it."""
 
 from __future__ import annotations
 
@@ -175,19 +175,19 @@ class HttpClientTransport:
         return failure(error, what, "no valid response over HTTP/2", kind=kind)
 
     async def _post(self, line: bytes, message: Message, key: str) -> None:
-        method, number, is_call = message.method, message.id, message.kind == "request"
-        name = self._asked.pop(number, None) if message.is_response else session_in(message.value)
+        method, request_id, is_call = message.method, message.id, message.kind == "request"
+        name = self._asked.pop(request_id, None) if message.is_response else session_in(message.value)
         header = name if name is not None and fits_header(name) else None
         if is_call:
-            self._calls[number] = _Call(method, name)
+            self._calls[request_id] = _Call(method, name)
         if header is not None and (is_call or header in self._sessions):
-            status = await self._open_stream(header)  # brings the response
+            status = await self._open_stream(header)  # the response comes on it
             if status == _NOT_FOUND and method in SESSION_RULES.attach:
                 header = None  # the server makes a stream when it knows the session
             elif status in _CONNECTION_LOST:
                 raise refusal(status, is_first=False)
             elif is_call and status not in (200, _NOT_FOUND):
-                self._reject(number, refusal(status, is_first=False))
+                self._reject(request_id, refusal(status, is_first=False))
                 return
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if header is None else {SESSION_HEADER: header})}
         response, body = await self.poster.post_when_possible(line, headers)
@@ -195,44 +195,44 @@ class HttpClientTransport:
             self._take(self._wire.read(body))
         elif not response.is_success:
             refused = refusal(response.status_code, body, is_first=False)
-            self._refused(refused, header, number if is_call else None)
+            self._refused(refused, header, request_id if is_call else None)
 
-    def _refused(self, refused: ConnectionClosed, name: str | None, number: int | str | None) -> None:
+    def _refused(self, refused: ConnectionClosed, name: str | None, request_id: int | str | None) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
         is_unknown = refused.status == _NOT_FOUND  # the session or, without one, the connection
         if refused.status in _CONNECTION_LOST or (is_unknown and name is None):
             raise refused
-        if number is not None:
-            self._reject(number, refused, name if is_unknown else None)
+        if request_id is not None:
+            self._reject(request_id, refused, name if is_unknown else None)
         elif is_unknown:
             logger.warning("a message for a session that the server does not know is lost")
         else:
             raise refused
 
-    def _reject(self, number: int | str | None, refused: ConnectionClosed, unknown: str | None = None) -> None:
-        """Let a request of this side get an error: that of an agent if the session is `unknown` to the server."""
+    def _reject(self, request_id: int | str | None, refused: ConnectionClosed, unknown: str | None = None) -> None:
+        """Reject a request of this side: as an agent does if the session is `unknown` to the server."""
         data = {"status": refused.status}
         error: RequestError = InternalError(str(refused), data=data)
         if unknown is not None:
             error = InvalidParamsError(f"Invalid params: the connection has no session {excerpt(unknown)}", data=data)
-        self._take(Message("error", error.to_json(), id=number))
+        self._take(Message("error", error.to_json(), id=request_id))
 
     # --- From the agent ------------------------------------------------------------------------------------------
 
     def _take(self, message: Message | Unreadable) -> None:
         """Receive a message of the agent: the streams of sessions begin and end with it."""
-        number, is_response = message.id, message.kind in ("result", "error", "response")
-        if is_response and (call := self._calls.pop(number, None)) is not None:
+        request_id, is_response = message.id, message.kind in ("result", "error", "response")
+        if is_response and (call := self._calls.pop(request_id, None)) is not None:
             if isinstance(message, Message) and message.kind == "result":
                 self._succeeded(call, session_in(message.value))
             self._end_unused(call.session)
-        elif isinstance(message, Message) and message.kind == "request" and number is not None:
-            self._follow_request(number, message.value)
+        elif isinstance(message, Message) and message.kind == "request" and request_id is not None:
+            self._follow_request(request_id, message.value)
         self._arrived.put(message)
 
-    def _follow_request(self, number: int | str, params: Any) -> None:
+    def _follow_request(self, request_id: int | str, params: Any) -> None:
         if (name := session_in(params)) is not None:
-            self._asked[number] = name
+            self._asked[request_id] = name
 
     def _succeeded(self, call: _Call, opened: str | None) -> None:
         if call.method in SESSION_RULES.end:
@@ -246,7 +246,7 @@ class HttpClientTransport:
                     self._start(self._try_stream(name))
 
     def _end_unused(self, name: str | None) -> None:
-        """End the stream of what is no session of this connection, unless it has to bring a response."""
+        """End the stream of a session that this connection does not have, unless a response is due on it."""
         if name is None or name in self._sessions or any(call.session == name for call in self._calls.values()):
             return
         stream = self._streams.pop(name, None)
@@ -316,7 +316,7 @@ class HttpClientTransport:
         return name in self._sessions and not any(ending)
 
     def _lose(self, reason: ConnectionClosed) -> None:
-        """End the connection: what was under way on this stream is lost, and the message that is being sent."""
+        """End the connection. Messages under way on this stream are lost, and so is the one that is being sent."""
         if self._failure is None:
             self._failure = reason
             self._arrived.end()

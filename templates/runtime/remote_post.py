@@ -1,4 +1,4 @@
-"""The client of httpx2 that sends the messages of a connection over Streamable HTTP, one POST each."""
+"""Sends the messages of a connection over Streamable HTTP with httpx2, one POST each."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def client_maker(settings: Mapping[str, Any], silence_seconds: float | None) -> 
 
 
 class Poster:
-    """Sends messages with a client of its own. httpx2 does not see that a server has closed a connection of HTTP/2.
+    """Sends messages one at a time, with a client of its own. `max_bytes` limits the body of a response.
 
-    Not for several messages at a time. `max_bytes` limits the body of a response.
+    It replaces the client when needed: httpx2 does not notice that a server has closed a connection over HTTP/2.
     """
 
     def __init__(self, url: httpx2.URL, make_client: Callable[[], httpx2.AsyncClient], max_bytes: int) -> None:
@@ -101,7 +101,7 @@ class Poster:
             raise broken from None
 
     async def post_when_possible(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
-        """The same; waits while the server has no room for the message."""
+        """Send a message as `post` does, and again while the server has no room for it."""
         for pause in _BUSY_SECONDS:
             response, body = await self.post(line, headers)
             if response.status_code != 429:
@@ -161,13 +161,13 @@ class Poster:
 
 
 class _Progress:
-    """How far a request has come: `is_under_way` is true from its first byte until all of it has been sent."""
+    """The progress of a request: `is_under_way` is true from its first byte until all of it has been sent."""
 
     def __init__(self) -> None:
         self.is_under_way = False
 
     async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
-        """httpx2 calls this for what it does."""
+        """Called by httpx2 for each step of a request."""
         if event.endswith("send_request_headers.started"):
             self.is_under_way = True
         elif event.endswith("send_request_body.complete"):

@@ -21,8 +21,8 @@ from .options import ConnectionOptions, one_line
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
 _QUEUE: Final = 4
-"""So many frames wait at most, each of up to `max_message_bytes`; more of them make no client faster."""
-_GOING_WELL: Final = 1000
+"""The most frames that wait, each of up to `max_message_bytes`; more would make no client faster."""
+_NORMAL_CLOSURE: Final = 1000
 _ENDS: Final = {
     1000: "this side has closed the connection",
     1009: TOO_LARGE,
@@ -52,7 +52,7 @@ class SocketClientTransport:
             try:
                 frame = await self._socket.recv()
             except SocketClosed as error:
-                if error.rcvd is not None and error.rcvd.code == _GOING_WELL:
+                if error.rcvd is not None and error.rcvd.code == _NORMAL_CLOSURE:
                     return None
                 raise _end(error) from error
             if isinstance(frame, str):
@@ -118,7 +118,7 @@ def _failure(error: BaseException, what: str) -> ConnectionClosed:
 
 
 def _end(error: SocketClosed) -> ConnectionClosed:
-    """The end of a socket, by the first of the frames that have closed it."""
+    """The error for a socket that was closed: the first close frame tells why."""
     if error.rcvd is not None and error.rcvd_then_sent is not False:
         return ConnectionClosed(f"the server has closed the connection: {one_line(error.rcvd)}")
     if error.sent is not None:

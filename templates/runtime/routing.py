@@ -48,7 +48,7 @@ class Session:
 
 @dataclass(slots=True)
 class _Call:
-    """A request of the client, and the session that it belongs to. `made_known`: without it, the session is not."""
+    """A request of the client, and the session that it belongs to. `made_known` is true if it has made that known."""
 
     method: str
     session: str | None
@@ -62,8 +62,8 @@ class Place(NamedTuple):
     after: Session | None = None
 
 
-def _refusal(error: RequestError, number: int | str | None = None) -> Message:
-    return Message("error", error.to_json(), id=number)
+def _refusal(error: RequestError, request_id: int | str | None = None) -> Message:
+    return Message("error", error.to_json(), id=request_id)
 
 
 class Sessions:
@@ -94,16 +94,16 @@ class Sessions:
         return len(self._by_name) + self._opening >= self._limit
 
     def refusal(self, message: Message, name: str | None) -> Message | None:
-        """The response to a request that must not reach the agent; None for all other messages."""
-        number, method = message.id, message.method
+        """The error response to a request that must not reach the agent; None for all other messages."""
+        request_id, method = message.id, message.method
         if message.is_response:
             return None
-        if number in self._calls:
+        if request_id in self._calls:
             # which of the two opens a session could not be known, nor what the peer would take the response for
             return _refusal(InvalidRequestError("Invalid request: a request with this id is running"))
         attaches = method in SESSION_RULES.attach and self.get(name) is None
         if (attaches or method in SESSION_RULES.open) and self.are_too_many:
-            return _refusal(InternalError("Request refused: the connection has too many sessions"), number)
+            return _refusal(InternalError("Request refused: the connection has too many sessions"), request_id)
         return None
 
     def open_stream(self, name: str, *, may_be_new: bool) -> Stream | None:
@@ -120,7 +120,7 @@ class Sessions:
         return session.stream
 
     def close_stream(self, name: str) -> None:
-        """A GET request has ended: forget the session if nothing else names it, as another one might."""
+        """Note that a GET request has ended. A session that nothing else has named is forgotten."""
         session = self._by_name.get(name)
         if session is not None and not session.is_known:
             self._forget_unread(name, session)
@@ -134,14 +134,14 @@ class Sessions:
             session.stream.drop()
 
     def called(self, message: Message, name: str | None) -> None:
-        """The client has sent a message for the session `name`."""
-        number, method = message.id, message.method
+        """Note that the client has sent a message for the session `name`."""
+        request_id, method = message.id, message.method
         if message.is_response:
-            self._asked.pop(number, None)
+            self._asked.pop(request_id, None)
             return
         made_known = method in SESSION_RULES.attach and name is not None and self._make_known(name)
-        if number is not None and number not in self._calls:
-            self._calls[number] = _Call(method, name, made_known)
+        if request_id is not None and request_id not in self._calls:
+            self._calls[request_id] = _Call(method, name, made_known)
             self._opening += method in SESSION_RULES.open
 
     def _make_known(self, name: str) -> bool:
@@ -163,7 +163,7 @@ class Sessions:
         return session
 
     def answered(self, message: Message) -> Place:
-        """The agent responds: returns where that goes."""
+        """Note that the agent responds; returns where the response goes."""
         call = None if message.id is None else self._calls.pop(message.id, None)
         if call is None:
             return Place()
@@ -195,7 +195,7 @@ class Sessions:
             del self._ended[next(iter(self._ended))]
 
     def _attached(self, call: _Call, session: Session | None, *, succeeded: bool) -> None:
-        """Undo what the request has done to the session, unless another one has taken it up, or still may."""
+        """Undo a request to take up a session that has failed, unless another one has succeeded, or still may."""
         others = [
             each
             for each in self._calls.values()
@@ -215,7 +215,7 @@ class Sessions:
 
 
 class ServerTransport:
-    """What both transports share: an inbox that requests or frames fill, and the sessions."""
+    """The base of both transports: an inbox that requests or frames fill, and the sessions."""
 
     def __init__(
         self, options: ConnectionOptions, max_sessions: int, budget: Budget, make_stream: Callable[[], Stream | None]
@@ -243,11 +243,11 @@ class ServerTransport:
             return self.wire.write(_refusal(InternalError(), refusal.id))
 
     def end(self) -> None:
-        """End what the client sends; requests that are in flight may still be answered."""
+        """Receive nothing more; requests in flight may still be answered."""
         self.inbox.end()
 
     def go_away(self) -> None:
-        """The same because the server is closing."""
+        """End the connection because the server is closing."""
         self.end()
 
     def unread_since(self) -> float | None:
@@ -311,7 +311,7 @@ class HttpTransport(ServerTransport):
         return self.sessions.open_stream(name, may_be_new=self._takes_up_sessions)
 
     def close_stream(self, name: str | None) -> None:
-        """The GET request has ended."""
+        """Note that a GET request has ended."""
         self.last_used = asyncio.get_running_loop().time()
         if name is not None:
             self.sessions.close_stream(name)
@@ -361,8 +361,8 @@ class HttpTransport(ServerTransport):
     def _answers_handshake(self, line: bytes, message: Message) -> bool:
         if self._handshake is None:
             return False
-        number, future = self._handshake
-        if type(number) is not type(message.id) or number != message.id:
+        request_id, future = self._handshake
+        if type(request_id) is not type(message.id) or request_id != message.id:
             return False
         self._handshake = None
         self.last_used = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""What leads a proxy to an agent: a command that is started, or a class of its own, such as `network.NetworkAgent`."""
+"""Sources of the agents of proxies: a command that is started, or an object such as a `network.NetworkAgent`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TERMINATE_SECONDS: Final = 3.0
 
 
 class AgentSource(Protocol):
-    """Leads to an agent that is not started by a command, such as one on the network."""
+    """A source of an agent that is not a command, such as one on the network."""
 
     def open(self, options: ConnectionOptions) -> AbstractAsyncContextManager[Transport | ByteTransport]:
         """Open a transport to the agent; `options` are for it. The end of the block closes it. Raises `OSError`."""
@@ -30,12 +30,12 @@ AnyAgent: TypeAlias = "CommandLine | AgentSource"
 
 
 def is_source(agent: object) -> bool:
-    """True for what is no command."""
+    """True for an `AgentSource`, false for a command."""
     return hasattr(agent, "open")
 
 
 def check_command(command: object) -> None:
-    """Raise `TypeError` for a command in one string."""
+    """Raise `TypeError` for a command that is one string."""
     if isinstance(command, (str, bytes)):
         raise TypeError("a command is a list: the program and its arguments")
 
@@ -57,7 +57,7 @@ async def opened(agent: AnyAgent, options: ConnectionOptions) -> AsyncGenerator[
 
 
 async def started(command: CommandLine, what: str, options: ConnectionOptions) -> ProcessTransport:
-    """Start a program; `what` it is stands in messages. Raises `OSError`."""
+    """Start a program; `what` names it in errors and logs. Raises `OSError`."""
     return await start_process(
         command, env=None, cwd=None, stderr="inherit", terminate_seconds=TERMINATE_SECONDS, options=options, what=what
     )

@@ -111,8 +111,8 @@ def spawn_agent(
     process group gets the same time to end. So a launcher has to wait for the agent that it starts.
 
     A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered. So
-    is a line of a structured log: an object of at most 64 KiB with neither `jsonrpc`, `id`, `method`, `result` nor
-    `error`. Raises `OSError` if the process cannot be started.
+    is a line of a structured log: an object of at most 64 KiB with neither `jsonrpc` nor `id`. Raises `OSError` if the
+    process cannot be started.
 
     Mappings for `factory` and `params` offer several versions of the protocol, as for `connect`.
     """
@@ -201,7 +201,7 @@ class AgentConnection(Generic[C_co]):
 
     async def __aenter__(self: AgentConnection[HasAgent[A]]) -> A:
         if self._is_entered:
-            raise RuntimeError("it has been used in an `async with` block already: make another one")
+            raise RuntimeError("this connection has been used in an `async with` block already: make another one")
         self._is_entered = True
         agent: A = await self._block.__aenter__()
         return agent

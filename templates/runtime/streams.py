@@ -1,4 +1,4 @@
-"""What waits between a server and a remote client, bounded in both directions, and the session that it belongs to."""
+"""Bounded queues between a server and a remote client: `Stream` of events to send, `Inbox` of messages."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def member(value: Any, name: str) -> Any:
 
 
 def session_in(value: Any) -> str | None:
-    """The session that params or a result name: see `session_name`."""
+    """The name of the session in params or a result, as `session_name` returns it; None if there is none."""
     name = member(value, SESSION_RULES.key)
     return session_name(name) if isinstance(name, str) else None
 
 
 def session_name(text: str) -> str:
-    """The id of a session, as it is kept; instead of a long one, a digest that fits no header."""
+    """The id of a session as it is kept here: a long one is replaced by a digest, which fits no header."""
     return text if is_short(text) else f"\0{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def fits_header(name: str) -> bool:
-    """True if a header can hold this id of a session; the messages of another one have no stream of their own."""
-    return name.isascii() and name.isprintable() and name == name.strip()  # blanks around a value are no part of it
+    """True if a header can hold this id of a session. Otherwise the session has no stream of its own."""
+    return name.isascii() and name.isprintable() and name == name.strip()  # HTTP drops the blanks around a value
 
 
-# --- To the client ---------------------------------------------------------------------------------------------------
+# --- Events to send --------------------------------------------------------------------------------------------------
 
 
 class Stream:
@@ -153,7 +153,7 @@ class Stream:
             await self._room.wait()
 
     def leave(self) -> None:
-        """The client reads no longer."""
+        """Note that the client reads no longer."""
         self.reader = None
         self.taken()  # or lost: what was being sent is not sent again
         if self.is_ended and not self._waiting:  # else the last one that waits moves all messages
@@ -161,7 +161,7 @@ class Stream:
         self._room.set()
 
     def taken(self) -> None:
-        """The client has taken what `take` returned."""
+        """Note that the client has received what `take` returned."""
         self._budget.bytes -= self._sending
         self._sending = 0
         self.stuck_since = None
@@ -198,7 +198,7 @@ class Stream:
         self.stuck_since = None
 
 
-# --- From the peer ---------------------------------------------------------------------------------------------------
+# --- Messages that arrived -------------------------------------------------------------------------------------------
 
 
 class Inbox:

@@ -41,7 +41,7 @@ class ScriptedAgent(ScriptedTurns):
         return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
 
     def question(self, title: str) -> dict[str, Any]:
-        """What `session/request_permission` asks about."""
+        """The params of `session/request_permission` that say what it is about."""
         return {"toolCall": {"toolCallId": "asked", "title": title}}
 
     async def prompt(self, turn: ScriptedTurn) -> dict[str, Any]:

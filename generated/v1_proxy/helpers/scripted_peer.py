@@ -23,13 +23,13 @@ P = TypeVar("P", bound="ScriptedPeer")
 logger: Final = logging.getLogger("acp")
 
 Answer: TypeAlias = Any | RequestError | Callable[[Any], Any]
-"""What a request is answered with: a result, an error, or a function of the params that returns or raises one."""
+"""The answer to a request: a result, an error, or a function of the params that returns or raises one."""
 
 
 class ScriptedPeer:
     """The base of `ScriptedAgent` and `ScriptedClient`.
 
-    `received` has all messages of the other side, in their order; what is no JSON is a str. It grows without a limit.
+    `received` has all messages of the other side in order; a line that is no JSON is a str. It grows without a limit.
     Requests are answered from `answers` by their methods; those that are not there get "method not found".
     """
 
@@ -47,12 +47,12 @@ class ScriptedPeer:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._news: asyncio.Future[None] | None = None
 
-    # --- What it sends -------------------------------------------------------------------------------------------
+    # --- Sending -------------------------------------------------------------------------------------------------
 
     async def write(self, line: bytes) -> None:
         """Send bytes as they are, sense or nonsense; they have no line break."""
         if self._transport is None:
-            raise RuntimeError("it is not connected yet")
+            raise RuntimeError(f"this {type(self).__name__} is not connected")
         await self._transport.write(line)
 
     async def send(self, **message: Any) -> None:
@@ -91,7 +91,7 @@ class ScriptedPeer:
             os._exit(code)
         await self.hang_up()
 
-    # --- What it gets --------------------------------------------------------------------------------------------
+    # --- Receiving -----------------------------------------------------------------------------------------------
 
     def calls(self, method: str) -> list[Any]:
         """The params of all requests and notifications of this method that have come."""
@@ -216,14 +216,23 @@ class ScriptedPeer:
 
 
 class _Stdio:
-    """Lines on stdin and stdout, in threads: so it works with all kinds of streams."""
+    """Lines on stdin and stdout. A thread reads, as asyncio does not support files and terminals."""
+
+    def __init__(self) -> None:
+        self._is_closed = False
 
     async def read(self) -> bytes | None:
         return await asyncio.to_thread(sys.stdin.buffer.readline) or None
 
     async def write(self, message: bytes) -> None:
+        if self._is_closed:
+            raise BrokenPipeError("stdout is closed")
         sys.stdout.buffer.write(message + b"\n")
         sys.stdout.buffer.flush()
 
     async def close(self) -> None:
-        sys.stdout.flush()
+        if not self._is_closed:
+            self._is_closed = True
+            sys.stdout.flush()
+            with open(os.devnull, "wb") as nothing:  # to close it would give its number to the next open file
+                os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What a scripted client does for the tests of an agent: it opens sessions, sends prompts, and answers."""
+"""The base of `ScriptedClient`: it opens sessions, sends prompts, and answers requests of the agent."""
 
 from __future__ import annotations
 

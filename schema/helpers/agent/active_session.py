@@ -1,4 +1,4 @@
-"""A session that is open on a connection: what was reported in it, and is not in the store yet."""
+"""A session that is open on a connection: it records updates, and saves them to the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .session_store import SessionStore, StoredSession
 __all__ = ["ActiveSession"]
 
 _MAX_UNSAVED: Final = 2**20
-"""The characters of entries that wait in memory; whoever reports more waits for the store."""
+"""The most characters of entries that wait in memory; more are recorded only after a save."""
 _MAX_TITLE: Final = 80
 _PAGE: Final = 200
 """The entries that are read from the store at a time."""
@@ -67,7 +67,7 @@ class ActiveSession:
 
     @property
     def data(self) -> Any:
-        """What the agent has set; None at first."""
+        """The data that the agent has set; None at first."""
         return json.loads(self._stored.data) if self._stored.data else None
 
     @data.setter
@@ -80,7 +80,7 @@ class ActiveSession:
             self._change(replace(self._stored, directories=directories))
 
     def name_after(self, prompt: str) -> bool:
-        """Take the first line of a prompt for the title, if there is none; returns whether there is a new one."""
+        """Take the first line of a prompt for the title, if there is none; returns true if it has changed."""
         line = next(iter(prompt.strip().splitlines()), "").strip()
         if self.title is not None or not line:
             return False
@@ -88,7 +88,7 @@ class ActiveSession:
         return True
 
     def is_behind(self, stored: StoredSession) -> bool:
-        """True if somebody else has added entries, and nothing is being saved here."""
+        """True if another process has added entries, and nothing is being saved here."""
         is_saving = self._unsaved.size or self._saving is not None
         return not is_saving and self._stored.entries != stored.entries
 
@@ -113,7 +113,7 @@ class ActiveSession:
             raise InternalError(f"The session cannot be saved: {error}") from error
 
     def discard(self) -> None:
-        """Forget what is not saved."""
+        """Drop everything that is not saved."""
         self._unsaved.take()
         self._is_changed = False
         if self._timer is not None:
@@ -197,7 +197,7 @@ class _Entries:
 
     def __init__(self) -> None:
         self.size = 0
-        """The characters of all, or a few more."""
+        """The number of characters, or a few more."""
         self._texts: list[str] = []
         self._shape: dict[str, Any] | None = None  # of the last update, if it is a piece: without its text
         self._pieces: list[str] = []  # the texts of all that have this shape
@@ -224,7 +224,7 @@ class _Entries:
         return texts
 
     def put_back(self, texts: list[str]) -> None:
-        """Insert what was taken at the start."""
+        """Insert texts that were taken at the start."""
         self._texts[:0] = texts
         self.size += sum(map(len, texts))
 

@@ -1,4 +1,4 @@
-"""What a store of sessions has to do. `SqliteStore` is one; a team writes another for its own database."""
+"""The protocol of session stores. `SqliteStore` implements it; another class can do so for another database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSession:
-    """What a store knows of a session besides its entries.
+    """A session as a store has it, without its entries.
 
     `entries` counts these. `updated_at` is a time in UTC, such as `2026-01-31T12:00:00.000000Z`; its text has always
     the same length, so that it sorts by time. `data` is text that is the agent's alone, such as the history of its
@@ -33,11 +33,11 @@ class StoredSession:
 
     @property
     def place(self) -> ListPlace:
-        """Where the session stands in the list of sessions."""
+        """The place of the session in the list of sessions."""
         return ListPlace(self.updated_at, self.id)
 
     def to_info(self) -> SessionInfo:
-        """What the list of sessions says of it."""
+        """The entry for the list of sessions."""
         return SessionInfo(
             session_id=self.id,
             cwd=self.cwd,
@@ -60,7 +60,7 @@ class ListPlace:
 
     @classmethod
     def from_cursor(cls, cursor: str) -> ListPlace:
-        """The place of a cursor. Raises `ValueError` for a text that is none."""
+        """The place that a cursor stands for. Raises `ValueError` for any other text."""
         try:
             found = json.loads(cursor)
         except RecursionError:
@@ -71,11 +71,11 @@ class ListPlace:
 
 
 class SessionChangedError(Exception):
-    """A session is not as its writer has left it: somebody else has added to it, or deleted it."""
+    """Another writer has added to the session, or deleted it."""
 
 
 class SessionStore(Protocol):
-    """Keeps sessions: what is known of each, and its entries, which are texts in an order.
+    """Keeps sessions: the attributes of each, and its entries, which are texts in an order.
 
     Each method is one transaction: it has done all or nothing, and when it returns, killing the process loses nothing.
     Several processes may use a store. `check_store` checks all that.

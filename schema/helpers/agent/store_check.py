@@ -1,4 +1,4 @@
-"""Check that a store of sessions does what `StoredAgent` relies on."""
+"""The check of a store of sessions, for its tests."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def _cancelled(store: SessionStore, other: SessionStore) -> None:
             await asyncio.sleep(0)
         saving.cancel()
         await asyncio.gather(saving, return_exceptions=True)
-        await store.get(session.id)  # what goes on is before it
+        await store.get(session.id)  # waits for the save that may still run
         after, count = await other.get(session.id), len(await _all(other, session))
         _hold("a save that is cancelled does all or nothing", holds=after is not None and after.entries == count)
     await store.delete(session.id)

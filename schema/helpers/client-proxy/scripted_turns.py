@@ -1,4 +1,4 @@
-"""The prompts of a scripted agent: what its script can do."""
+"""The base of `ScriptedAgent`, and the prompts that its script works on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ScriptedTurn:
         await self.agent.die(code)
 
     def cancel(self) -> None:
-        """The client has cancelled the turn."""
+        """Cancel the script: the client has cancelled the turn."""
         self.is_cancelled = True
         if self._work is not None and not self.is_deaf:
             self._work.cancel()
@@ -162,7 +162,7 @@ class ScriptedTurns(ScriptedPeer):
         raise NotImplementedError
 
     def question(self, title: str) -> dict[str, Any]:
-        """What `session/request_permission` asks about."""
+        """The params of `session/request_permission` that say what it is about."""
         raise NotImplementedError
 
     async def prompt(self, turn: ScriptedTurn) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rules for permissions: which questions are allowed or denied without asking the user, and what is remembered."""
+"""Rules for permissions: they answer questions without asking the user. Answers for good are remembered as rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tool_subjects import PermissionSubject
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
 
 PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
-"""What to do about a question."""
+"""The answer to a question, or "ask" to ask the user."""
 
 logger: Final = logging.getLogger("acp")
 
@@ -29,7 +29,7 @@ _FILE_KINDS: Final = frozenset({"read", "edit", "delete", "move", "search"})
 
 @dataclass(frozen=True)
 class PermissionRule:
-    """A decision about questions: those that have all that is not None.
+    """A decision about the questions that match all attributes which are not None.
 
     `kind` is that of the tool, `tool` its name in code, and never its title, which the model writes. `path` is a file,
     a folder with all that is in it, or a pattern with `*`, which also stands for slashes; links are resolved. `command`
@@ -50,7 +50,7 @@ class PermissionRule:
             raise ValueError(f"path must be absolute, or a pattern that starts with *: {self.path!r:.200}")
 
     def applies_to(self, subject: PermissionSubject) -> bool | None:
-        """Whether the rule is for a question; None if the question does not say enough.
+        """True if the rule is for a question; None if the question does not say enough to know.
 
         To be allowed, all paths of a question have to be in `path`; to be denied, one.
         """
@@ -88,7 +88,7 @@ def _is_in(path: str, pattern: str) -> bool | None:
 
 
 def rule_for(subject: PermissionSubject, decision: PermissionDecision) -> PermissionRule | None:
-    """The narrowest rule for further questions like this; None if it does not say what it is about.
+    """The narrowest rule for further questions like this; None if the question does not say enough.
 
     A tool for files is remembered for a file, if it is one; everything else for the same command in the same folder, or
     for the same input.
@@ -107,7 +107,7 @@ def rule_for(subject: PermissionSubject, decision: PermissionDecision) -> Permis
 
 
 class PermissionRules:
-    """A policy: rules, and what the user has said that shall hold from now on.
+    """A policy: rules, and those that are remembered from answers of the user.
 
     The strictest rule that applies wins, in any order: deny, then ask, then allow. Without one, the user is asked; so
     it is where a rule that denies or asks might apply, because the question does not say enough, unless the user has
@@ -124,7 +124,7 @@ class PermissionRules:
 
     @property
     def remembered(self) -> Sequence[PermissionRule]:
-        """What was remembered, in this order."""
+        """The rules that were remembered, in this order."""
         return tuple(self._remembered)
 
     def decide(self, subject: PermissionSubject) -> PermissionDecision:
@@ -135,7 +135,7 @@ class PermissionRules:
             if strict in decisions:
                 return strict
         might_deny = any(rule.decision != "allow" and applies is None for rule, applies in found)
-        was_asked = any(rule.input is not None and applies for rule, applies in found)  # about the very same
+        was_asked = any(rule.input is not None and applies for rule, applies in found)  # about the same input
         return "allow" if "allow" in decisions and (was_asked or not might_deny) else "ask"
 
     def remember(self, *rules: PermissionRule) -> None:
@@ -143,7 +143,7 @@ class PermissionRules:
         for rule in rules:
             too_long = any(isinstance(each, str) and len(each) > _MAX_TEXT for each in asdict(rule).values())
             if too_long or len(self._remembered) >= _MAX_RULES:
-                logger.warning("a permission is not remembered: it is too long, or there are %d already", _MAX_RULES)
+                logger.warning("a rule is not remembered: its text is too long, or there are %d rules", _MAX_RULES)
             elif rule not in self._remembered:
                 self._remembered.append(rule)
         if self._path is not None:
@@ -153,7 +153,7 @@ class PermissionRules:
                 logger.warning("permissions cannot be kept in %s: %s", self._path, error)
 
     def forget(self) -> None:
-        """Forget what was remembered, in the file, too. Raises `OSError` if that cannot be done."""
+        """Forget the rules that were remembered, in the file, too. Raises `OSError` if that fails."""
         self._remembered.clear()
         if self._path is not None:
             self._path.unlink(missing_ok=True)

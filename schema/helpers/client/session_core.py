@@ -1,4 +1,4 @@
-"""The part of sessions that every version of the protocol has: their turns, their questions, and what arrives early."""
+"""The part of sessions that every version of the protocol has: their turns, questions, and early updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PermissionAsked"]
 _MAX_EARLY = 10_000
 """The most updates that are kept for sessions whose id is not known yet."""
 _CAPABILITIES = {"image": "image", "audio": "audio", "resource": "embedded_context"}
-"""What a prompt may have only if the agent has advertised it, by the type of block."""
+"""The capability that the agent must advertise, by the type of block in a prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class SessionCore(Generic[S, Ch]):
         self.id = session_id
         self.cwd = cwd
         self.state = state
-        """What the agent has reported, as it is now."""
+        """The state of the session, as the agent has reported it."""
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
@@ -91,11 +91,11 @@ class SessionCore(Generic[S, Ch]):
             turn.drop()  # its prompt was not sent: the agent must not get a cancellation that comes first
 
     async def _send_cancel(self) -> None:
-        """Ask the agent to cancel what it does."""
+        """Ask the agent to cancel its work."""
         raise NotImplementedError
 
     def _changed(self, change: Any) -> None:
-        """Give a change to the first turn that goes on, or else to the client."""
+        """Give a change to the first turn that runs, or else to the client."""
         if self._turns:
             self._turns[0].receive(change)
         else:
@@ -140,7 +140,7 @@ class SessionCore(Generic[S, Ch]):
                 closed.set_result(None)
 
     def lose(self, reason: Exception) -> None:
-        """The connection has ended."""
+        """End everything that waits: the connection has ended."""
         self.cancel_questions()
 
 

@@ -1,4 +1,4 @@
-"""The parts of a session that every version of the protocol has, how an update changes them, and what it reports."""
+"""The parts of a session that every version of the protocol has, their changes, and how an update makes these."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Thought(Message):
 
 @dataclass(eq=False, kw_only=True)
 class ToolCall(_Entry):
-    """A tool call, with all that the agent has reported about it; what it has not is at its default."""
+    """A tool call as the agent has reported it; attributes that were not reported have their defaults."""
 
     title: str | None = None
     name: str | None = None

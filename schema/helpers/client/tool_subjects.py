@@ -1,4 +1,4 @@
-"""What a tool call is about: the part of it that rules for permissions are for."""
+"""The subject of a tool call: the attributes that permission rules compare."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PermissionSubject"]
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionSubject:
-    """What an agent asks about, as it says. What is None or empty, it has not said.
+    """The subject of a question, as the agent describes it. None or empty if it does not say.
 
     `kind` is that of the tool, `tool` its name in code. `paths` are the files that it touches, or the folder in which
     `command` runs. `input` is a digest of the input of the tool.
@@ -28,7 +28,7 @@ class PermissionSubject:
 
 
 def subject_of_tool(call: ToolCallUpdate, known: object = None) -> PermissionSubject:
-    """What a tool call is about. What it leaves out is that of the call which is `known`, if there is one."""
+    """The subject of a tool call. `known` is an earlier report, which has the attributes that `call` leaves out."""
     locations = _value("locations", call, known)
     raw = _value("raw_input", call, known)
     return PermissionSubject(

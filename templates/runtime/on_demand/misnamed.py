@@ -1,4 +1,4 @@
-"""Finds methods of a handler whose name is probably meant to be another one."""
+"""The search for methods of a handler whose name is probably misspelled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 def meant_handlers(
     suspects: Collection[str], handlers: Collection[str], own: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """The names among `suspects` that differ little from those of `handlers`, each with these.
+    """The names among `suspects` that are close to names in `handlers`, each with these.
 
-    The name has the same words as that of a handler, is its end or lacks its sender, or differs in one letter. If a
-    handler is among the user's `own` names, too, the method is assumed to be a part of it.
+    A name is close if it has the same words, is the end of the other, lacks only the sender (`_from_agent`), or differs
+    in one letter. If the user's `own` names have the handler, too, the method is assumed to be a part of it.
     """
     for name in suspects:
         meant = sorted(handler for handler in handlers if _means(name, handler))

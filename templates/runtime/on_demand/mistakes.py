@@ -1,4 +1,4 @@
-"""Explains mistakes in the code that uses this package: imported only after something has failed."""
+"""Explanations for mistakes in the code that uses this package: imported only after something has failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._base import UNSET, Method, Struct
 from .._decode import excerpt
 from ..dispatch import Handler, Remote
 
-_MOST_NAMED: Final = 4
+_MAX_NAMED: Final = 4
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
@@ -19,7 +19,7 @@ _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
 def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
-    """The explanation where the method `name` could not be called, or `found`, which it returned, not be awaited.
+    """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. None if the method itself has raised `error`.
     """
@@ -37,7 +37,7 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
-    """The explanation for an attribute that the `__init__` of a base in this package sets."""
+    """The explanation for an attribute that is missing because `__init__` of a base was not called."""
     bases = [base for base in kind.__mro__ if inspect.isfunction(vars(base).get("__init__"))]
     inits = [vars(base)["__init__"] for base in bases]
     ours = [init for base, init in zip(bases[1:], inits[1:]) if _is_ours(base.__module__)]
@@ -68,7 +68,7 @@ def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -
 
 
 def caller() -> str:
-    """The code outside of this package that is being run, for a message."""
+    """The place in the user's code that has called this package, for a message; empty if there is none."""
     frame = inspect.currentframe()
     while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -83,7 +83,7 @@ def shown(value: Any) -> str:
     """A value for a message: its class, and the start of a text."""
     if value is None or value is UNSET or isinstance(value, (bool, int, float)):
         return repr(value)
-    if isinstance(value, MemberDescriptorType):  # an attribute of a class, in the place of that of an instance
+    if isinstance(value, MemberDescriptorType):  # `Class.attribute`, not that of an instance
         value = value.__objclass__
     if isinstance(value, type):
         return f"the class {value.__name__}"
@@ -92,7 +92,7 @@ def shown(value: Any) -> str:
 
 
 def hint_for(value: Any, expected: str = "") -> str:
-    """What to do about a value in the place of another; empty if that is not known."""
+    """A hint for a value of the wrong type; empty if there is none."""
     if isinstance(value, (type, MemberDescriptorType)):
         return ": call the class to make an instance"
     if inspect.iscoroutine(value):
@@ -120,7 +120,7 @@ def _fault(value: Any, kind: Any, error: Exception) -> str:
 
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
-    """The part of `value` that does not fit, of several members of a union the one that is found the deepest."""
+    """The part of `value` that does not fit. For a union, it is that of the member that fits furthest."""
     parts: Iterator[tuple[Any, Any, str, str]]
     members: Any = value
     origin, inner = get_origin(hint), get_args(hint)
@@ -152,8 +152,8 @@ def _fields(value: Struct, path: str) -> Iterator[tuple[Any, Any, str, str]]:
 def _name(kind: Any) -> str:
     """The name of a class, or those of the members of a union."""
     members = [getattr(each, "__name__", str(each)) for each in get_args(kind) or (kind,)]
-    more = f" or {len(members) - _MOST_NAMED} others" if len(members) > _MOST_NAMED else ""
-    return " or ".join(members[:_MOST_NAMED]) + more
+    more = f" or {len(members) - _MAX_NAMED} others" if len(members) > _MAX_NAMED else ""
+    return " or ".join(members[:_MAX_NAMED]) + more
 
 
 def _with_article(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Serves stdin and stdout: the pipes, what else writes to them, and signals."""
+"""Serves stdin and stdout: the transport, the redirection of everything else that uses them, and signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 class Running(Protocol):
-    """What serves a transport: a connection, or several of them."""
+    """A server of a transport: a connection, or several of them."""
 
     def stop(self) -> None:
         """Begin to end."""
@@ -36,7 +36,7 @@ class Running(Protocol):
 
 
 def run(start: Callable[[ByteTransport], Awaitable[Running]], options: ConnectionOptions) -> None:
-    """Serve stdin and stdout by what `start` returns, until that ends, or until SIGINT or SIGTERM.
+    """Serve stdin and stdout with the object that `start` returns, until it ends, or until SIGINT or SIGTERM.
 
     Meanwhile `print` and child processes write to stderr, and stdin is empty. Raises `SystemExit` with a message if
     stdin cannot be read or stdout cannot be written, as on a full disk, but not if the peer has gone.
@@ -236,7 +236,8 @@ class PipeTransport:
             self._end()
         if self._lines or self._at_end:
             self._wake()
-            if self._lines and self._ahead >= _CHUNK:  # not before these were taken; an end is noticed until then
+            # not for less: only while it reads, it notices the end, also that of a peer whose lines nobody takes
+            if self._lines and self._ahead >= _CHUNK:
                 self._pause()
 
     def _wake(self) -> None:
@@ -305,7 +306,7 @@ class PipeTransport:
             self.flush()
             while self._unsent and not self._has_gone:
                 self._room.clear()
-                self._limit = 0
+                self._limit = 0  # `_room` is set only when nothing is left
                 await self._room.wait()
         finally:
             self._end()

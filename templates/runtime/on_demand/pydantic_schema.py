@@ -1,6 +1,6 @@
-"""Schemas for pydantic, which asks for them: values are validated by `decode`, and written by `encode`.
+"""Schemas for pydantic: values are validated by `decode`, and written by `encode`.
 
-Nothing else imports this module, or pydantic. What it says of properties beyond their types is in `schema_details`.
+This module is imported when pydantic asks for a schema; nothing else in the package imports pydantic.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def schema_of_union(source: Any, handler: Any) -> Any:
     try:
         codec.decode(source, None)
     except DecodeError:
-        pass  # it is known
+        pass  # so the codec knows the type
     except TypeError as error:
         text = "WireForm goes next to a union of the package itself, as in `Annotated[SessionUpdate, WireForm] | None`"
         raise TypeError(f"{text}: {error}") from error
@@ -88,7 +88,7 @@ def _reader(known: Any, instances: Any, decode: Callable[..., Any]) -> Callable[
         try:
             return decode(known, value, on_drop=on_drop)
         except DecodeError as error:
-            problem = core.PydanticCustomError("decode_error", "Input should be {expected}, not {found}", _told(error))
+            problem = core.PydanticCustomError("decode_error", "Input should be {expected}, not {found}", _texts(error))
             details: Any = {"type": problem, "loc": error.path, "input": _at(error.path, value)}
             raise core.ValidationError.from_exception_data(title, [details]) from error
 
@@ -105,12 +105,12 @@ def _at(path: tuple[str | int, ...], value: Any) -> Any:
     return value
 
 
-def _told(error: DecodeError) -> dict[str, Any]:
+def _texts(error: DecodeError) -> dict[str, Any]:
     return {"expected": error.expected, "found": error.found}
 
 
 def _shape(kind: type[Struct], handler: Any) -> Any:
-    """The properties, as JSON Schema shows them. Values are not validated by it."""
+    """The properties, only for JSON Schema: values are not validated by it."""
     if kind in _open.get():
         return core_schema.any_schema()
     token = _open.set((*_open.get(), kind))
@@ -142,7 +142,7 @@ def _properties(kind: type[Struct], handler: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _updates(name: str, details: Details, *, is_named: bool) -> dict[str, Any]:
-    """What is beside the schema of a property; one whose schema has a name needs no title."""
+    """The keywords beside the schema of a property. If that has a name of its own, it needs no title."""
     texts = {"description": details.texts[name], "title": "" if is_named else name.replace("_", " ").title().strip()}
     return {**details.limits[name], **{key: text for key, text in texts.items() if text}}
 

@@ -1,6 +1,6 @@
-"""What a package knows of properties beyond their types: names on the wire, limits, and what the docstrings say.
+"""Details of properties beyond their types: names on the wire, limits, and descriptions, read from the source.
 
-Only JSON Schemas for other libraries need it.
+Only JSON Schemas for other libraries need them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._base import Struct
 
 
 class Details(NamedTuple):
-    """Of the properties of one class, by attribute: the name, keywords of JSON Schema, and the description."""
+    """The properties of a class, by attribute: their names, keywords of JSON Schema, and descriptions."""
 
     names: dict[str, str]
     limits: dict[str, dict[str, Any]]
@@ -63,7 +63,7 @@ def _texts(kind: type) -> dict[str, str]:
 
 @cache
 def _texts_of_module(name: str) -> dict[str, dict[str, str]]:
-    """The strings after the attributes of each class. None, where there is no source text, as in a frozen program."""
+    """The strings after the attributes of each class; none if there is no source text, as in a frozen program."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[name]))
     except (KeyError, OSError):

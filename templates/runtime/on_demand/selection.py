@@ -1,4 +1,4 @@
-"""The choice of a version: this side chooses it among several handlers, or learns which one the peer has chosen."""
+"""The choice of a version of the protocol: by this side among several handlers, or by the peer among those offered."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Candidates:
     def _version_in(self, params: Any, *, has_null_id: bool) -> int:
         """The version that a request asks for, or the highest below it.
 
-        Raises `RequestError` for params without a version, and for a version that cannot be met.
+        Raises `RequestError` for params without a version, and for a version that no handler is for.
         """
         try:
             requested = at(json_object({} if params is None else params), self._how.version, integer)
@@ -181,7 +181,7 @@ class Answered:
         """Nothing is sent."""
 
 
-# --- Both, started ---------------------------------------------------------------------------------------------------
+# --- Starting --------------------------------------------------------------------------------------------------------
 
 
 def serve_candidates(

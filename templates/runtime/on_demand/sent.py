@@ -1,4 +1,4 @@
-"""Explains why a message of this side cannot be sent, or does not fit its type."""
+"""Explanations for messages of this side that cannot be sent, or do not fit their types."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _first_misfit(type_: Any, raw: Any, handler: Handler) -> tuple[tuple[str | i
 
 
 def _not_json(value: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Any] | None:
-    """The first value that JSON does not have, and its path."""
+    """The first value that JSON cannot express, and its path."""
     raw: Any = value
     if not isinstance(value, (dict, list, tuple)):
         is_json = raw is None or isinstance(raw, (str, int)) or (isinstance(raw, float) and isfinite(raw))

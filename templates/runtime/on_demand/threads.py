@@ -1,4 +1,4 @@
-"""Lines over file descriptors that asyncio does not support: files, terminals, and all of them on Windows."""
+"""Lines over file descriptors that asyncio does not support: files, terminals, and on Windows any."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _read_some(descriptor: int) -> bytes:
     while True:
         try:
             return os.read(descriptor, _CHUNK)
-        except BlockingIOError:  # set by another process that shares it: wait, and leave it so
+        except BlockingIOError:  # another process that shares the file has made it non-blocking: leave that, and wait
             select.select([descriptor], [], [])
 
 

@@ -54,7 +54,7 @@ class StoredSessions:
         """Open a session again.
 
         Raises `RequestError` if it is unknown, belongs to another folder, too many are open, or somebody else has
-        changed it while a turn runs here: what the turn says would go on in what it has not seen.
+        changed it while a turn runs here: the turn would continue a conversation that it has not seen.
         """
         if (active := self.active.get(session_id)) is not None:
             await self._save_unless_changed(active)
@@ -80,10 +80,10 @@ class StoredSessions:
         return active
 
     async def page(self, cwd: Any, cursor: Any) -> tuple[list[StoredSession], str | None]:
-        """A page of the list, and the cursor of the next one. Raises `RequestError` for a cursor that is none."""
+        """A page of the list, and the cursor of the next one. Raises `RequestError` for an invalid cursor."""
         try:
             after = ListPlace.from_cursor(cursor) if isinstance(cursor, str) else None
-        except (ValueError, RecursionError):
+        except ValueError:
             raise InvalidParamsError("Invalid params: the cursor is not one of this agent") from None
         folder = cwd if isinstance(cwd, str) else None
         found = await self.store.page(PROTOCOL_VERSION, cwd=folder, after=after, count=_PAGE + 1)
@@ -118,7 +118,7 @@ class StoredSessions:
         return active
 
     async def _save_unless_changed(self, active: ActiveSession) -> None:
-        """Save a session; what cannot be added to one that somebody else has changed is given up after the turn."""
+        """Save a session. If another writer has changed it and no turn runs, drop what cannot be added."""
         try:
             await active.save()
         except InternalError as error:
@@ -147,7 +147,7 @@ async def replay(client: RemoteClient, active: ActiveSession, *, end: str | None
 
 
 async def _send(client: RemoteClient, active: ActiveSession, update: dict[str, Any]) -> None:
-    try:  # as it was written: what another schema reads in another way is the client's to read
+    try:  # as it was written, not decoded: the schema may have been another one
         await client.ext_notification("session/update", {"sessionId": active.id, "update": update})
     except TypeError as error:
         logger.warning("an entry of the session %r cannot be sent, and is left out: %s", active.id, error)

@@ -37,7 +37,7 @@ _HAS_FOLDERS: Final = sys.platform != "win32"  # files can be opened relative to
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.ENXIO}
 )
-"""What the agent can change: it has named another file than it may."""
+"""Errors that the agent can avoid, by another path."""
 
 
 class Files:
@@ -71,10 +71,10 @@ class Files:
         return resolved
 
     def read_text(self, path: str, *, line: int = 1, limit: int | None = None) -> str:
-        """At most `limit` lines of a file, from `line` on, which counts from 1; "" if the file has fewer.
+        """At most `limit` lines of a file, from `line` on, counted from 1; "" if the file has fewer.
 
-        Raises `ResourceNotFoundError` without a file, and `InvalidParamsError` for a path that is refused, what is no
-        regular file, text that is no UTF-8, and lines beyond the first `max_bytes`.
+        Raises `ResourceNotFoundError` without a file, and `InvalidParamsError` for a path that is refused or is no
+        regular file, for text that is no UTF-8, and for lines beyond the first `max_bytes`.
         """
         with _reported(path):
             data = self._read(self.resolve(path))
@@ -84,8 +84,8 @@ class Files:
             text = data.removeprefix(_BOM).decode("utf-8")
         found, is_whole = _lines(text, line, limit)
         if is_cut and not is_whole:
-            hint = f"ask for lines within the first {self.max_bytes} bytes, with a `limit`"
-            raise InvalidParamsError(f"{_shown(path)}: the file is larger than that: {hint}")
+            what = f"the file is larger than {self.max_bytes} bytes"
+            raise InvalidParamsError(f"{_shown(path)}: {what}: ask for lines at its start, with a `limit`")
         return found
 
     def write_text(self, path: str, text: str) -> None:
@@ -142,6 +142,55 @@ class Files:
             yield folder, name
         finally:
             os.close(folder)
+
+
+class FileClient(Client):
+    """A client whose agent reads and writes files. Set `files` to those that it may use: by default there are none.
+
+        class Editor(FileClient):
+            def __init__(self, agent: RemoteAgent) -> None:
+                super().__init__(agent)
+                self.files = Files(Path.cwd())
+
+    An editor overrides `unsaved_text` and `save_text`. The disk is used in a thread, for one file at a time.
+    """
+
+    def __init__(self, agent: RemoteAgent) -> None:
+        super().__init__(agent)
+        self.files = Files()
+        self._disk = asyncio.Lock()
+
+    async def unsaved_text(self, path: str) -> str | None:
+        """The text of a file that is open in the editor; None to read it from the disk. The path has no links."""
+        return None
+
+    async def save_text(self, path: str, text: str) -> bool:
+        """Put a text into the open file of the editor, and save it; False to write it to the disk instead."""
+        return False
+
+    async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
+        """Read lines of a file."""
+        line, limit = params.line, params.limit
+        first, count = line if isinstance(line, int) else 1, limit if isinstance(limit, int) else None
+        text = await self.unsaved_text(await self._on_disk(self.files.resolve, params.path))
+        if text is None:
+            text = await self._on_disk(partial(self.files.read_text, line=first, limit=count), params.path)
+        else:
+            text, _ = _lines(text, first, count)
+        return ReadTextFileResponse(content=text)
+
+    async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
+        """Write a file."""
+        if not self.files.write:
+            raise InvalidParamsError("files cannot be written here")
+        path = await self._on_disk(self.files.resolve, params.path)
+        if not await self.save_text(path, params.content):
+            await self._on_disk(partial(self.files.write_text, text=params.content), params.path)
+        return WriteTextFileResponse()
+
+    async def _on_disk(self, work: Callable[[str], T], path: str) -> T:
+        async with self._disk:
+            return await asyncio.to_thread(work, path)
 
 
 def _open_folder(folder: int, name: str, *, make: bool) -> int:
@@ -246,52 +295,3 @@ def _reported(path: str) -> Generator[None, None, None]:
     except OSError as error:
         kind = InvalidParamsError if error.errno in _REFUSED else InternalError
         raise kind(f"{shown}: {error.strerror}") from error
-
-
-class FileClient(Client):
-    """A client whose agent reads and writes files. Set `files` to those that it may use: by default there are none.
-
-        class Editor(FileClient):
-            def __init__(self, agent: RemoteAgent) -> None:
-                super().__init__(agent)
-                self.files = Files(Path.cwd())
-
-    An editor overrides `unsaved_text` and `save_text`. The disk is used in a thread, for one file at a time.
-    """
-
-    def __init__(self, agent: RemoteAgent) -> None:
-        super().__init__(agent)
-        self.files = Files()
-        self._disk = asyncio.Lock()
-
-    async def unsaved_text(self, path: str) -> str | None:
-        """The text of a file that is open in the editor; None to read it from the disk. The path has no links."""
-        return None
-
-    async def save_text(self, path: str, text: str) -> bool:
-        """Put a text into the open file of the editor, and save it; False to write it to the disk instead."""
-        return False
-
-    async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
-        """Read lines of a file."""
-        line, limit = params.line, params.limit
-        first, count = line if isinstance(line, int) else 1, limit if isinstance(limit, int) else None
-        text = await self.unsaved_text(await self._on_disk(self.files.resolve, params.path))
-        if text is None:
-            text = await self._on_disk(partial(self.files.read_text, line=first, limit=count), params.path)
-        else:
-            text, _ = _lines(text, first, count)
-        return ReadTextFileResponse(content=text)
-
-    async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
-        """Write a file."""
-        if not self.files.write:
-            raise InvalidParamsError("files cannot be written here")
-        path = await self._on_disk(self.files.resolve, params.path)
-        if not await self.save_text(path, params.content):
-            await self._on_disk(partial(self.files.write_text, text=params.content), params.path)
-        return WriteTextFileResponse()
-
-    async def _on_disk(self, work: Callable[[str], T], path: str) -> T:
-        async with self._disk:
-            return await asyncio.to_thread(work, path)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class LoginError(Exception):
-    """The user is not logged in: there is no way that this client knows, or it has failed."""
+    """The user is not logged in: this client supports no login method of the agent, or the login has failed."""
 
 
 class LoginRestart(Exception):  # noqa: N818 - it is no error
@@ -90,7 +90,7 @@ class LoginClient(Client):
         """Log in by a method that the user chooses. Raises as `with_login` does."""
         methods = [each for each in self.agent.negotiated.auth_methods or () if self._can(each)]
         if not methods:
-            raise LoginError("the agent has no way to log in that this client knows")
+            raise LoginError("the agent has no login method that this client supports")
         method = await self.choose_login(methods)
         if method is None:
             raise LoginError("the user has not logged in")

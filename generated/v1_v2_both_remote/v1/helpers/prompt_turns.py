@@ -28,10 +28,10 @@ class SlowReaderError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnResult:
-    """How a turn has ended."""
+    """The end of a turn."""
 
     stop_reason: str
-    """Why: `end_turn`, `cancelled`, `refusal`, or another one of the protocol or of the agent."""
+    """The reason: `end_turn`, `cancelled`, `refusal`, or another one of the protocol or of the agent."""
     text: str
     """The text of the agent's messages in this turn."""
     message_id: str = ""
@@ -72,7 +72,7 @@ class Turn(Generic[Ch]):
         self._result: TurnResult | None = None
         self._failure: BaseException | None = None
         self.is_cancelled = False
-        """True once the agent was asked to cancel it."""
+        """True once the agent was asked to cancel the turn."""
 
     @property
     def has_ended(self) -> bool:
@@ -81,7 +81,7 @@ class Turn(Generic[Ch]):
 
     @property
     def result(self) -> TurnResult:
-        """How it has ended. Raises what has ended it early, and `RuntimeError` as long as it goes on."""
+        """The result. Raises the error that has ended the turn early, and `RuntimeError` while it runs."""
         if self._failure is not None:
             raise self._failure
         if self._result is None:
@@ -192,7 +192,7 @@ class Turn(Generic[Ch]):
             )
         except Exception as error:  # noqa: BLE001  raised to the reader
             if self.is_cancelled and isinstance(error, RequestError) and error.code == _CANCELLED:
-                self._end("cancelled")  # protocol 2 ends a prompt so that was not begun, and some agents any
+                self._end("cancelled")  # so protocol 2 ends a prompt that has not begun, and some agents end any
             else:
                 self._fail(error)
         else:
@@ -247,7 +247,7 @@ class Turn(Generic[Ch]):
 
 
 _PARTS = {"MessageChange": ("entry", "content"), "TerminalChange": ("terminal", "output")}
-"""The changes that are joined: what they are of, and the part that is new. By name, as not every version has both."""
+"""The changes that are joined: the attributes of their object and of the new part. By name: versions differ."""
 
 
 class _Joined:

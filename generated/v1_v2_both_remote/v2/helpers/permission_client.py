@@ -21,7 +21,7 @@ from .tool_subjects import PermissionSubject
 __all__ = ["PermissionChoice", "PermissionClient", "PermissionQuestion"]
 
 PermissionChoice: TypeAlias = Literal["allow", "allow_always", "deny", "deny_always", "cancel"]
-"""What the user says. With "always", the client answers further questions like this, each with "once"."""
+"""The answer of the user. With "always", the client answers further questions like this, each with "once"."""
 
 logger: Final = logging.getLogger("acp")
 
@@ -35,7 +35,7 @@ class PermissionQuestion:
     request: RequestPermissionRequest
 
     def can(self, decision: PermissionDecision) -> bool:
-        """Whether the agent offers an option for it: else "allow" ends as "deny", and "deny" cancels the turn."""
+        """True if the agent offers an option for it. Otherwise "allow" becomes "deny", and "deny" cancels the turn."""
         return bool(_option_for(self.request.options, decision))
 
 

@@ -36,7 +36,7 @@ __all__ = ["Session", "SessionClient", "TurnChange"]
 _NOT_FOUND = -32002
 
 TurnChange: TypeAlias = SessionChange | PermissionAsked
-"""What iterating a `Turn` gives."""
+"""An item of the iteration of a `Turn`."""
 
 
 class _Watch:

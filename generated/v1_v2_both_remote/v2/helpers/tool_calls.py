@@ -32,7 +32,7 @@ from .permissions import PermissionAnswer
 __all__ = ["RunningToolCall", "tool_call"]
 
 Reports: TypeAlias = Iterable[tuple[SessionUpdate, ToolCallUpdate]]
-"""Updates, each with what the client knows of the call when it was sent.
+"""Updates, each with the tool call as the client has it after the update.
 
 If they depend on what was reported before, they come from a generator: it starts when all earlier reports were sent.
 """
@@ -77,9 +77,9 @@ def tool_call(
 
 
 class RunningToolCall:
-    """A tool call that runs: what `tool_call` gives to its block.
+    """A tool call that runs; `tool_call` makes it.
 
-    `reported` is what the client knows of the call: its id, and all that was reported so far.
+    `reported` is the call as the client has it: its id, and everything that was reported so far.
 
     The methods raise what `client.session_update` raises, and `RuntimeError` before the block has started. A report
     that has begun is sent in full and in order, even if the task is cancelled meanwhile. An object is for one block.
@@ -140,7 +140,7 @@ class RunningToolCall:
         raw_input: Any = UNSET,
         raw_output: Any = UNSET,
     ) -> None:
-        """Report what has changed. `content` and `locations` replace those before; `add` appends content.
+        """Report changes. `content` and `locations` replace those before; `add` appends content.
 
         Raises `RuntimeError` for a status that is not final after a final one.
         """
@@ -185,7 +185,7 @@ class RunningToolCall:
         `status="pending"`: it is `in_progress` once it is allowed. If it is refused, the end of the block reports
         `failed`. `foreground` is that of `ask_permission`.
         """
-        await self._report([])  # ask after all that was reported before
+        await self._report([])  # earlier reports come first
         answer = await ask_permission(
             self._client, self._session_id, self.reported, options=options, foreground=foreground
         )

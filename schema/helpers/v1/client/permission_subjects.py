@@ -1,4 +1,4 @@
-"""What a permission request is about, as the agent says."""
+"""The subject of a permission request, as the agent describes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def title_of(params: RequestPermissionRequest) -> str:
 
 
 def subject_of(params: RequestPermissionRequest, known: object = None) -> PermissionSubject:
-    """What the request is about. What it leaves out is that of the tool call which is `known`."""
+    """The subject of the request. `known` is the call as it was reported, which has what the request leaves out."""
     return subject_of_tool(params.tool_call, known)
 
 

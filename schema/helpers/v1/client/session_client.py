@@ -32,7 +32,7 @@ from .session_state import SessionChange, SessionState, ToolCall
 __all__ = ["Session", "SessionClient", "TurnChange"]
 
 TurnChange: TypeAlias = SessionChange | PermissionAsked
-"""What iterating a `Turn` gives."""
+"""An item of the iteration of a `Turn`."""
 
 
 class Session(SessionCore[SessionState, TurnChange]):

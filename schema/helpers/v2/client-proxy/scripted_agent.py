@@ -42,7 +42,7 @@ class ScriptedAgent(ScriptedTurns):
         return {"sessionUpdate": kind, "messageId": message, "content": {"type": "text", "text": text}}
 
     def question(self, title: str) -> dict[str, Any]:
-        """What `session/request_permission` asks about."""
+        """The params of `session/request_permission` that say what it is about."""
         return {"title": title, "subject": {"type": "tool_call", "toolCall": {"toolCallId": "asked", "title": title}}}
 
     async def prompt(self, turn: ScriptedTurn) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a permission request is about, as the agent says."""
+"""The subject of a permission request, as the agent describes it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class RequestError(Exception):
     code: int = -32603
     title: ClassVar[str] = "Internal error"
     is_from_peer: bool = False
-    """Whether the peer has sent it."""
+    """True if the peer has sent it."""
 
     def __init__(self, message: str | None = None, *, code: int | None = None, data: Any = UNSET) -> None:
         self.message = self.title if message is None else message

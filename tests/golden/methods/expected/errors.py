@@ -25,7 +25,7 @@ class RequestError(Exception):
     code: int = -32603
     title: ClassVar[str] = "Internal error"
     is_from_peer: bool = False
-    """Whether the peer has sent it."""
+    """True if the peer has sent it."""
 
     def __init__(
         self,

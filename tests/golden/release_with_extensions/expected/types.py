@@ -178,10 +178,7 @@ class ClientCapabilities(WithMeta):
 
 
 class ContentBlockText(WithMeta):
-    """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
-
-    Text that a language model receives or produces.
-    """
+    """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown."""
 
     type: Literal["text"] = "text"
     annotations: Annotations | None | UnsetType = UNSET
@@ -189,38 +186,35 @@ class ContentBlockText(WithMeta):
 
 
 class ContentBlockImage(WithMeta):
-    """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
-    capability.
-
-    Picture that a language model receives or produces.
+    """Picture for the model to look at, or made by it. A prompt may contain one only where the agent declares the
+    `image` prompt capability.
     """
 
     type: Literal["image"] = "image"
     annotations: Annotations | None | UnsetType = UNSET
     data: str
+    """Bytes of the image, encoded as base64."""
     mime_type: str
+    """Media type of the image, for example `image/png`."""
     uri: str | None | UnsetType = UNSET
+    """Where the image can be found, or what identifies it; optional."""
 
 
 class ContentBlockAudio(WithMeta):
-    """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
-    capability.
-
-    Sound that a language model receives or produces.
+    """Sound for the model to listen to, or made by it. A prompt may contain one only where the agent declares the
+    `audio` prompt capability.
     """
 
     type: Literal["audio"] = "audio"
     annotations: Annotations | None | UnsetType = UNSET
     data: str
+    """Bytes of the sound, encoded as base64."""
     mime_type: str
+    """Media type of the sound, for example `audio/wav`."""
 
 
 class ContentBlockResourceLink(WithMeta):
-    """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
-
-    Points, by URI, to a resource which the server can read, in a prompt or in what a tool returned; the contents are
-    not included.
-    """
+    """Link to a resource, by its URI and without its contents. Every agent must accept these in prompts."""
 
     type: Literal["resource_link"] = "resource_link"
     annotations: Annotations | None | UnsetType = UNSET
@@ -233,10 +227,8 @@ class ContentBlockResourceLink(WithMeta):
 
 
 class ContentBlockResource(WithMeta):
-    """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
-    prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
-
-    Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
+    """Resource sent whole inside the message, so that the receiver need not fetch it; the preferred way to give
+    context. A prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
     """
 
     type: Literal["resource"] = "resource"
@@ -325,12 +317,12 @@ class Error(Struct):
 ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32000, -32002] | int
 """Error codes of JSON-RPC 2.0, plus ACP's own, which lie between -32000 and -32099.
 
-- -32700: Parse error (-32700): what arrived is not well-formed JSON.
-- -32600: Invalid request (-32600): the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found (-32601): the receiver does not know the method or does not offer it.
-- -32602: Invalid params (-32602): the method exists but cannot accept the given parameters.
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
 - -32603: Something went wrong inside the receiver; implementations may use it for their own failures.
-- -32000: Authentication required (-32000): the user has to log in first.
+- -32000: Authentication required: the user has to log in first.
 - -32002: Something the request refers to, such as a file, does not exist.
 """
 
@@ -449,10 +441,7 @@ class McpCapabilities(WithMeta):
 
 
 class McpServerHttp(WithMeta):
-    """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
-
-    Settings for an MCP server reached over HTTP.
-    """
+    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
 
     type: Literal["http"] = "http"
     headers: list[HttpHeader]
@@ -464,9 +453,8 @@ class McpServerHttp(WithMeta):
 
 
 class McpServerSse(WithMeta):
-    """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
-
-    Settings for an MCP server reached over SSE (server-sent events).
+    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
+    true.
     """
 
     type: Literal["sse"] = "sse"
@@ -711,10 +699,7 @@ SessionConfigId: TypeAlias = str
 
 
 class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
-
-    What a `select` option adds to the common fields: its choices and which one is selected.
-    """
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
 
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
@@ -837,9 +822,8 @@ class SessionUpdateAgentThoughtChunk(ContentChunk):
 
 
 class SessionUpdateToolCall(WithMeta):
-    """The agent has started a new tool call.
-
-    An action the model asked for, such as reading a file or running code, which the agent carries out.
+    """A tool call that the agent has started: an action that the language model asked for, such as reading a file or
+    running code.
     """
 
     session_update: Literal["tool_call"] = "tool_call"
@@ -883,19 +867,13 @@ class ToolCallUpdate(WithMeta):
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
-    """News about a tool call that was reported earlier, such as a new status or results.
-
-    Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed.
-    """
+    """Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed."""
 
     session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
 class SessionUpdatePlan(WithMeta):
-    """The agent's current plan.
-
-    Tasks the agent intends to do, shown to the user. It may change as work proceeds.
-    """
+    """The agent's current plan: the tasks it intends to do, shown to the user. It may change as work proceeds."""
 
     session_update: Literal["plan"] = "plan"
     entries: list[PlanEntry]
@@ -1030,10 +1008,7 @@ class ToolCallContentContent(WithMeta):
 
 
 class ToolCallContentDiff(WithMeta):
-    """File changes for the client to show as a diff.
-
-    A change to one file, for display in the client.
-    """
+    """Change to one file, for the client to show as a diff."""
 
     type: Literal["diff"] = "diff"
     new_text: str

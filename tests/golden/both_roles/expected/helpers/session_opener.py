@@ -96,17 +96,17 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         return await super().session_request_permission(request)
 
     def session_changed(self, session: Sn, change: Ch) -> None:
-        """Called for each change while no turn goes on; override it to show them."""
+        """Called for each change while no turn runs; override it to show them."""
 
     def known_tool_call(self, session_id: str, tool_call_id: str) -> object | None:
-        """What was reported about a tool call: for `PermissionClient`."""
+        """A tool call as it was reported: for `PermissionClient`."""
         session = self.sessions.get(session_id)
         return None if session is None else session.state.tool_call(tool_call_id)
 
     async def session_closed(self, session: Sn) -> None:
         """Called when `session.close()` has closed a session. Release what belongs to it here, such as terminals."""
 
-    # --- What the agent sends ----------------------------------------------------------------------------------------
+    # --- Messages of the agent -----------------------------------------------------------------------------------
 
     def receive_update(self, params: Any) -> None:
         """Apply an update; those of sessions that are not open are ignored."""
@@ -124,7 +124,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         return await session.ask_user(params)
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End what waits."""
+        """End all turns and questions."""
         for session in self.sessions.values():
             session.lose(reason)
         await super().connection_closed(reason)

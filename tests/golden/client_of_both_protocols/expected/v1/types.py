@@ -140,10 +140,7 @@ class ToolCallContentContent(WithMeta):
 
 
 class ToolCallContentDiff(WithMeta):
-    """File changes for the client to show as a diff.
-
-    Change to one file, given as the text before and after, for the client to show as a diff.
-    """
+    """Change to one file, given as the text before and after, for the client to show as a diff."""
 
     type: Literal["diff"] = "diff"
     path: str
@@ -180,10 +177,7 @@ ToolCallContent: TypeAlias = (
 
 
 class ContentBlockText(WithMeta):
-    """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
-
-    Text that a language model receives or produces.
-    """
+    """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown."""
 
     type: Literal["text"] = "text"
     annotations: Annotations | None | UnsetType = UNSET
@@ -193,45 +187,37 @@ class ContentBlockText(WithMeta):
 
 
 class ContentBlockImage(WithMeta):
-    """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
-    capability.
-
-    Picture that a language model receives or produces.
+    """Picture for the model to look at, or made by it. A prompt may contain one only where the agent declares the
+    `image` prompt capability.
     """
 
     type: Literal["image"] = "image"
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     data: str
-    """Bytes of the image or audio, encoded as base64."""
+    """Bytes of the image, encoded as base64."""
     mime_type: str
-    """Media type of the data, for example `image/png` or `text/plain`."""
+    """Media type of the image, for example `image/png`."""
     uri: str | None | UnsetType = UNSET
-    """Where the resource or media can be found, or what identifies it."""
+    """Where the image can be found, or what identifies it; optional."""
 
 
 class ContentBlockAudio(WithMeta):
-    """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
-    capability.
-
-    Sound that a language model receives or produces.
+    """Sound for the model to listen to, or made by it. A prompt may contain one only where the agent declares the
+    `audio` prompt capability.
     """
 
     type: Literal["audio"] = "audio"
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     data: str
-    """Bytes of the image or audio, encoded as base64."""
+    """Bytes of the sound, encoded as base64."""
     mime_type: str
-    """Media type of the data, for example `image/png` or `text/plain`."""
+    """Media type of the sound, for example `audio/wav`."""
 
 
 class ContentBlockResourceLink(WithMeta):
-    """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
-
-    Points, by URI, to a resource which the server can read, in a prompt or in what a tool returned; the contents are
-    not included.
-    """
+    """Link to a resource, by its URI and without its contents. Every agent must accept these in prompts."""
 
     type: Literal["resource_link"] = "resource_link"
     annotations: Annotations | None | UnsetType = UNSET
@@ -251,10 +237,8 @@ class ContentBlockResourceLink(WithMeta):
 
 
 class ContentBlockResource(WithMeta):
-    """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
-    prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
-
-    Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
+    """Resource sent whole inside the message, so that the receiver need not fetch it; the preferred way to give
+    context. A prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
     """
 
     type: Literal["resource"] = "resource"
@@ -436,8 +420,8 @@ class KillTerminalRequest(WithMeta):
 
 
 class ElicitationSessionScope(Struct):
-    """Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     session_id: SessionId
@@ -447,10 +431,8 @@ class ElicitationSessionScope(Struct):
 
 
 class CreateElicitationRequestFormSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -463,8 +445,8 @@ class CreateElicitationRequestFormSession(ElicitationSessionScope):
 
 
 class ElicitationRequestScope(Struct):
-    """Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     request_id: RequestId
@@ -472,10 +454,8 @@ class ElicitationRequestScope(Struct):
 
 
 class CreateElicitationRequestFormRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -492,10 +472,8 @@ CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | 
 
 
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -510,10 +488,8 @@ class CreateElicitationRequestUrlSession(ElicitationSessionScope):
 
 
 class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -532,10 +508,8 @@ CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | Cr
 
 
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -551,10 +525,8 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
 
 
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -608,10 +580,7 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 
 
 class ElicitationPropertySchemaString(WithMeta):
-    """Text field, or a choice of one value if `enum` or `oneOf` is present.
-
-    Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
-    """
+    """Text field, or a choice of one value if `enum` or `oneOf` is present."""
 
     type: Literal["string"] = "string"
     title: str | None | UnsetType = UNSET
@@ -635,10 +604,7 @@ class ElicitationPropertySchemaString(WithMeta):
 
 
 class ElicitationPropertySchemaNumber(WithMeta):
-    """Field for a number, which may have a fraction.
-
-    Describes a field for a number, which may have a fraction.
-    """
+    """Field for a number, which may have a fraction."""
 
     type: Literal["number"] = "number"
     title: str | None | UnsetType = UNSET
@@ -654,10 +620,7 @@ class ElicitationPropertySchemaNumber(WithMeta):
 
 
 class ElicitationPropertySchemaInteger(WithMeta):
-    """Field for a whole number.
-
-    Describes a field for a whole number.
-    """
+    """Field for a whole number."""
 
     type: Literal["integer"] = "integer"
     title: str | None | UnsetType = UNSET
@@ -673,10 +636,7 @@ class ElicitationPropertySchemaInteger(WithMeta):
 
 
 class ElicitationPropertySchemaBoolean(WithMeta):
-    """Field that is either true or false.
-
-    Describes a field that is either true or false, such as a checkbox.
-    """
+    """Field that is either true or false, such as a checkbox."""
 
     type: Literal["boolean"] = "boolean"
     title: str | None | UnsetType = UNSET
@@ -688,10 +648,7 @@ class ElicitationPropertySchemaBoolean(WithMeta):
 
 
 class ElicitationPropertySchemaArray(WithMeta):
-    """Field in which the user can pick several values.
-
-    Describes a field in which the user may pick several values; the result is an array.
-    """
+    """Field in which the user may pick several values; the result is an array."""
 
     type: Literal["array"] = "array"
     title: str | None | UnsetType = UNSET
@@ -757,10 +714,7 @@ class EnumOption(WithMeta):
 
 
 class MultiSelectItemsString(WithMeta):
-    """Choices given as bare strings.
-
-    Choices of a multi-select field, as bare strings.
-    """
+    """Choices of a multi-select field, as bare strings."""
 
     type: Literal["string"] = "string"
     enum: list[str]
@@ -929,11 +883,9 @@ class LogoutCapabilities(WithMeta):
 
 
 class AuthMethodTerminal(WithMeta):
-    """Login in a terminal: the client starts the agent program as another, interactive process and must not call
-    `authenticate` for this method.
-
-    Login in a separate, interactive run of the agent program; only exit status 0 is success. Agents must not offer
-    it unless the client enabled terminal authentication, and clients must not use it with `authenticate`.
+    """Login in a terminal: the client starts the agent program as another, interactive process, and only exit status 0
+    is success. Agents must not offer it unless the client enabled terminal authentication, and clients must not use
+    it with `authenticate`.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -1044,10 +996,7 @@ class SessionMode(WithMeta):
 
 
 class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
-
-    What a `select` option adds to the common fields: its choices and which one is selected.
-    """
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
 
     id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -1065,10 +1014,7 @@ class SessionConfigOptionSelect(WithMeta):
 
 
 class SessionConfigOptionBoolean(WithMeta):
-    """Setting that is either on or off.
-
-    What a `boolean` option adds to the common fields: whether it is on.
-    """
+    """Setting that is either on or off."""
 
     id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -1265,15 +1211,15 @@ ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -
 """Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
 ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 
-- -32700: Parse error (-32700): what arrived is not well-formed JSON.
-- -32600: Invalid request (-32600): the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found (-32601): the receiver does not know the method or does not offer it.
-- -32602: Invalid params (-32602): the method exists but cannot accept the given parameters.
-- -32603: Internal error (-32603): something broke inside the receiver.
-- -32800: Request cancelled (-32800): the call was stopped early, because the caller asked for that, resources ran
-  short or the receiver is shutting down.
-- -32000: Authentication required (-32000): the user has to log in first.
-- -32002: Resource not found (-32002): something the request names, for example a file or session, is not there.
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
+- -32603: Internal error: something broke inside the receiver.
+- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
+  the receiver is shutting down.
+- -32000: Authentication required: the user has to log in first.
+- -32002: Resource not found: something the request names, for example a file or session, is not there.
 """
 
 
@@ -1325,10 +1271,8 @@ class SessionUpdateAgentThoughtChunk(ContentChunk):
 
 
 class SessionUpdateToolCall(WithMeta):
-    """The agent has started a new tool call.
-
-    Action that the language model asked for and the agent carries out, such as reading a file, running code or
-    fetching data.
+    """A tool call that the agent has started: an action that the language model asked for, such as reading a file,
+    running code or fetching data.
     """
 
     session_update: Literal["tool_call"] = "tool_call"
@@ -1353,9 +1297,7 @@ class SessionUpdateToolCall(WithMeta):
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
-    """News about a tool call that was reported earlier, such as a new status or results.
-
-    Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
+    """Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
     the fields that changed.
     """
 
@@ -1363,10 +1305,8 @@ class SessionUpdateToolCallUpdate(ToolCallUpdate):
 
 
 class SessionUpdatePlan(WithMeta):
-    """Plan the agent follows for a larger task. It is always complete, so each one replaces the plan before it.
-
-    The agent's list of steps for a complex job, reported so that the user can follow along. Expect it to change as
-    work proceeds and new needs turn up.
+    """The agent's plan for a larger task, reported so that the user can follow along. It is always complete, so each
+    one replaces the plan before it.
     """
 
     session_update: Literal["plan"] = "plan"
@@ -1401,10 +1341,8 @@ class SessionUpdateConfigOptionUpdate(WithMeta):
 
 
 class SessionUpdateSessionInfoUpdate(WithMeta):
-    """Reports a change to what describes the session: its title, time of last activity or custom metadata.
-
-    Tells the client that a session's metadata, such as its title, changed. Updates may be partial, so every field is
-    optional.
+    """Reports a change to what describes the session: its title, time of last activity or custom metadata. Updates may
+    be partial, so every field is optional.
     """
 
     session_update: Literal["session_info_update"] = "session_info_update"
@@ -1415,10 +1353,7 @@ class SessionUpdateSessionInfoUpdate(WithMeta):
 
 
 class SessionUpdateUsageUpdate(WithMeta):
-    """Reports how full the context window is and, optionally, what the session has cost so far.
-
-    Reports how full a session's context window is and, optionally, what the session has cost.
-    """
+    """Reports how full the context window is and, optionally, what the session has cost so far."""
 
     session_update: Literal["usage_update"] = "usage_update"
     used: int
@@ -1430,11 +1365,9 @@ class SessionUpdateUsageUpdate(WithMeta):
 
 
 class SessionUpdateNotice(WithMeta):
-    """Message for the user that does not become part of the session's history. Only for clients that declared
-    `clientCapabilities.session.notices`.
-
-    A live message for the user. It stays out of session history and may never be seen. Agents must send it only if
-    the client declared `session.notices`; without that, an agent message can carry the information.
+    """Live message for the user. It stays out of the session's history and may never be seen. Agents must send it only
+    if the client declared `clientCapabilities.session.notices`; without that, an agent message can carry the
+    information.
     """
 
     session_update: Literal["notice"] = "notice"
@@ -1447,12 +1380,9 @@ class SessionUpdateNotice(WithMeta):
 
 
 class SessionUpdateCompactionUpdate(Struct):
-    """Starts a context compaction, or changes one reported before. Only for clients that declared
-    `clientCapabilities.session.compaction`.
-
-    Creates a compaction entry, or patches the one with the same ID where it stands. Send only if the client declared
-    `session.compaction`. For `summary`, `error` and `_meta`: absent keeps, null clears, a value replaces; `summary:
-    []` clears too.
+    """Creates a compaction entry, or patches the one with the same ID where it stands. Send only if the client declared
+    `clientCapabilities.session.compaction`. For `summary`, `error` and `_meta`: absent keeps, null clears, a value
+    replaces; `summary: []` clears too.
     """
 
     session_update: Literal["compaction_update"] = "compaction_update"
@@ -1473,11 +1403,8 @@ class SessionUpdateCompactionUpdate(Struct):
 
 
 class SessionUpdateCompactionSummaryChunk(WithMeta):
-    """Adds one content block to the summary that a context compaction keeps. Only for clients that declared
-    `clientCapabilities.session.compaction`.
-
-    Adds one content block to a compaction's summary, in arrival order. An unknown ID starts a new compaction that is
-    in progress. Send only if the client declared `session.compaction`.
+    """Adds one content block to a compaction's summary, in arrival order. An unknown ID starts a new compaction that is
+    in progress. Send only if the client declared `clientCapabilities.session.compaction`.
     """
 
     session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk"
@@ -1766,10 +1693,7 @@ class NewSessionRequest(WithMeta):
 
 
 class McpServerHttp(WithMeta):
-    """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
-
-    Settings for an MCP server reached over HTTP.
-    """
+    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
 
     type: Literal["http"] = "http"
     name: str
@@ -1781,9 +1705,8 @@ class McpServerHttp(WithMeta):
 
 
 class McpServerSse(WithMeta):
-    """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
-
-    Settings for an MCP server reached over SSE (server-sent events).
+    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
+    true.
     """
 
     type: Literal["sse"] = "sse"
@@ -2025,10 +1948,7 @@ class KillTerminalResponse(WithMeta):
 
 
 class CreateElicitationResponseAccept(WithMeta):
-    """The user agreed; `content` holds the answers, if there are any.
-
-    What accompanies the `accept` action: the answers the user gave.
-    """
+    """The user agreed; `content` holds the answers, if there are any."""
 
     action: Literal["accept"] = "accept"
     content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET

@@ -53,10 +53,7 @@ SessionId: TypeAlias = str
 
 
 class RequestPermissionSubjectToolCall(WithMeta):
-    """The user decides whether a tool call may run.
-
-    Asks approval for a tool call and carries its details.
-    """
+    """Asks the user whether a tool call may run, and carries its details."""
 
     type: Literal["tool_call"] = "tool_call"
     tool_call: ToolCallUpdate
@@ -66,10 +63,7 @@ class RequestPermissionSubjectToolCall(WithMeta):
 
 
 class RequestPermissionSubjectCommand(WithMeta):
-    """The user decides whether a command may run.
-
-    Asks approval for a command and carries its details.
-    """
+    """Asks the user whether a command may run, and carries its details."""
 
     type: Literal["command"] = "command"
     command: str
@@ -102,8 +96,9 @@ RequestPermissionSubject: TypeAlias = (
 
 
 class ToolCallUpdate(Struct):
-    """Creates or patches the tool call named by `toolCallId`. An absent field keeps its value (its default on a new
-    call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level key.
+    """Introduces the tool call that `toolCallId` names, or changes it. An absent field keeps its value (its default on
+    a new call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level
+    key.
     """
 
     tool_call_id: ToolCallId
@@ -187,10 +182,9 @@ class ToolCallContentContent(WithMeta):
 
 
 class ToolCallContentDiff(WithMeta):
-    """File changes for the client to show as a diff.
-
-    Files changed by a tool call. Trust `changes` for paths and operations; `patch`, which should be sent whenever
-    feasible, must agree with it, and clients must cope when it is `null` or absent.
+    """Files changed by a tool call, for the client to show as a diff. Trust `changes` for paths and operations;
+    `patch`, which should be sent whenever feasible, must agree with it, and clients must cope when it is `null` or
+    absent.
     """
 
     type: Literal["diff"] = "diff"
@@ -203,10 +197,8 @@ class ToolCallContentDiff(WithMeta):
 
 
 class ToolCallContentTerminal(WithMeta):
-    """Points to a terminal the agent owns, which the client can only show.
-
-    Shows an agent-owned terminal by id. Its state and output are not here: session updates `terminal_update` and
-    `terminal_output_chunk` bring them.
+    """Shows a terminal that the agent owns, by its id. Its state and output are not here: session updates
+    `terminal_update` and `terminal_output_chunk` bring them.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -234,8 +226,6 @@ ToolCallContent: TypeAlias = (
 class ContentBlockText(WithMeta):
     """Plain or Markdown text, which every agent must accept in prompts. Clients should treat it as CommonMark; GitHub
     extensions are optional.
-
-    Text that a language model receives or produces.
     """
 
     type: Literal["text"] = "text"
@@ -246,17 +236,15 @@ class ContentBlockText(WithMeta):
 
 
 class ContentBlockImage(WithMeta):
-    """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
-    capability.
-
-    Picture that a language model receives or produces.
+    """Picture for the model to look at, or made by it. A prompt may contain one only where the agent declares the
+    `image` prompt capability.
     """
 
     type: Literal["image"] = "image"
     data: str
-    """Bytes of the image or audio, encoded as base64. Encoding: `base64`."""
+    """Bytes of the image, encoded as base64. Encoding: `base64`."""
     mime_type: MediaType
-    """Media type of the data, for example `image/png` or `text/plain`."""
+    """Media type of the image, for example `image/png`."""
     uri: str | None | UnsetType = UNSET
     """Where the image can be found, if it has a URI at all; otherwise `null` or missing."""
     annotations: Annotations | None | UnsetType = UNSET
@@ -264,26 +252,22 @@ class ContentBlockImage(WithMeta):
 
 
 class ContentBlockAudio(WithMeta):
-    """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
-    capability.
-
-    Sound that a language model receives or produces.
+    """Sound for the model to listen to, or made by it. A prompt may contain one only where the agent declares the
+    `audio` prompt capability.
     """
 
     type: Literal["audio"] = "audio"
     data: str
-    """Bytes of the image or audio, encoded as base64. Encoding: `base64`."""
+    """Bytes of the sound, encoded as base64. Encoding: `base64`."""
     mime_type: MediaType
-    """Media type of the data, for example `image/png` or `text/plain`."""
+    """Media type of the sound, for example `audio/wav`."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
 
 
 class ContentBlockResourceLink(WithMeta):
-    """Pointer to a resource which the receiver can perhaps read for itself. Every agent must accept it in prompts.
-
-    Points to a resource by URI without embedding it, in a prompt or in tool output. The receiver might not be able
-    to read it.
+    """Link to a resource, by its URI and without its contents; the receiver might not be able to read it. Every agent
+    must accept these in prompts.
     """
 
     type: Literal["resource_link"] = "resource_link"
@@ -306,10 +290,8 @@ class ContentBlockResourceLink(WithMeta):
 
 
 class ContentBlockResource(WithMeta):
-    """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
-    prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
-
-    Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
+    """Resource sent whole inside the message, so that the receiver need not fetch it; the preferred way to give
+    context. A prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
     """
 
     type: Literal["resource"] = "resource"
@@ -629,8 +611,8 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 
 
 class ElicitationSessionScope(Struct):
-    """Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     session_id: SessionId
@@ -640,10 +622,8 @@ class ElicitationSessionScope(Struct):
 
 
 class CreateElicitationRequestFormSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -656,8 +636,8 @@ class CreateElicitationRequestFormSession(ElicitationSessionScope):
 
 
 class ElicitationRequestScope(Struct):
-    """Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     request_id: RequestId
@@ -665,10 +645,8 @@ class ElicitationRequestScope(Struct):
 
 
 class CreateElicitationRequestFormRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -685,10 +663,8 @@ CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | 
 
 
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -703,10 +679,8 @@ class CreateElicitationRequestUrlSession(ElicitationSessionScope):
 
 
 class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -725,10 +699,8 @@ CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | Cr
 
 
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):
-    """Belongs to a session, and possibly to one tool call in it.
-
-    Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
-    what an MCP server asks while a tool runs.
+    """Elicitation that belongs to a session and, with `toolCallId`, to one tool call in it, for instance to pass on to
+    the user what an MCP server asks while a tool runs.
     """
 
     message: str
@@ -744,10 +716,8 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
 
 
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
-    """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
-
-    Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
-    when no session exists yet.
+    """Elicitation that belongs to a JSON-RPC request rather than to a session, for example during authentication or
+    setup when no session exists yet.
     """
 
     message: str
@@ -802,10 +772,7 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 
 
 class ElicitationPropertySchemaString(WithMeta):
-    """Text field, or a choice of one value if `enum` or `oneOf` is present.
-
-    Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
-    """
+    """Text field, or a choice of one value if `enum` or `oneOf` is present."""
 
     type: Literal["string"] = "string"
     title: str | None | UnsetType = UNSET
@@ -829,10 +796,7 @@ class ElicitationPropertySchemaString(WithMeta):
 
 
 class ElicitationPropertySchemaNumber(WithMeta):
-    """Field for a number, which may have a fraction.
-
-    Describes a field for a number, which may have a fraction.
-    """
+    """Field for a number, which may have a fraction."""
 
     type: Literal["number"] = "number"
     title: str | None | UnsetType = UNSET
@@ -848,10 +812,7 @@ class ElicitationPropertySchemaNumber(WithMeta):
 
 
 class ElicitationPropertySchemaInteger(WithMeta):
-    """Field for a whole number.
-
-    Describes a field for a whole number.
-    """
+    """Field for a whole number."""
 
     type: Literal["integer"] = "integer"
     title: str | None | UnsetType = UNSET
@@ -867,10 +828,7 @@ class ElicitationPropertySchemaInteger(WithMeta):
 
 
 class ElicitationPropertySchemaBoolean(WithMeta):
-    """Field that is either true or false.
-
-    Describes a field that is either true or false, such as a checkbox.
-    """
+    """Field that is either true or false, such as a checkbox."""
 
     type: Literal["boolean"] = "boolean"
     title: str | None | UnsetType = UNSET
@@ -882,10 +840,7 @@ class ElicitationPropertySchemaBoolean(WithMeta):
 
 
 class ElicitationPropertySchemaArray(WithMeta):
-    """Field in which the user can pick several values.
-
-    Describes a field in which the user may pick several values; the result is an array.
-    """
+    """Field in which the user may pick several values; the result is an array."""
 
     type: Literal["array"] = "array"
     title: str | None | UnsetType = UNSET
@@ -951,10 +906,7 @@ class EnumOption(WithMeta):
 
 
 class MultiSelectItemsString(WithMeta):
-    """Choices given as bare strings.
-
-    Choices of a multi-select field, as bare strings.
-    """
+    """Choices of a multi-select field, as bare strings."""
 
     type: Literal["string"] = "string"
     enum: list[str]
@@ -1138,12 +1090,9 @@ class AgentAuthCapabilities(WithMeta):
 
 
 class AuthMethodTerminal(WithMeta):
-    """The client launches the agent program separately in a terminal for the user to sign in; this method never goes to
-    `auth/login`.
-
-    Sign-in through the agent program, run apart as an interactive terminal process: exit status 0 is success,
-    anything else failure. Offer it only if the client enabled terminal authentication; it must never be passed to
-    `auth/login`.
+    """Sign-in in a terminal: the client starts the agent program as another, interactive process; exit status 0 is
+    success, anything else failure. Offer it only if the client enabled terminal authentication; it must never be
+    passed to `auth/login`.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -1235,10 +1184,7 @@ class NewSessionResponse(WithMeta):
 
 
 class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
-
-    What a `select` option adds to the common fields: its choices and which one is selected.
-    """
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
 
     config_id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -1256,10 +1202,7 @@ class SessionConfigOptionSelect(WithMeta):
 
 
 class SessionConfigOptionBoolean(WithMeta):
-    """Setting that is either on or off.
-
-    What a `boolean` option adds to the common fields: whether it is on.
-    """
+    """Setting that is either on or off."""
 
     config_id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -1347,10 +1290,7 @@ SessionConfigGroupId: TypeAlias = str
 
 
 class AvailableCommandCommand(WithMeta):
-    """Slash command, run by writing it in a prompt.
-
-    Slash command that the user runs by writing it in a prompt; `type` is `command`.
-    """
+    """Slash command, which the user runs by writing it in a prompt; `type` is `command`."""
 
     type: Literal["command"] = "command"
     name: str
@@ -1385,10 +1325,7 @@ AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
 
 
 class AvailableCommandInputText(WithMeta):
-    """Free text: whatever follows the command and the whitespace after its name.
-
-    Free-form input: whatever the user types following the command name goes to the command as is.
-    """
+    """Free text: whatever follows the command and the whitespace after its name goes to the command as is."""
 
     type: Literal["text"] = "text"
     hint: str
@@ -1526,14 +1463,14 @@ ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -
 """Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
 ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 
-- -32700: Parse error (-32700): what arrived is not well-formed JSON.
-- -32600: Invalid request (-32600): the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found (-32601): the receiver does not know the method or does not offer it.
-- -32602: Invalid params (-32602): the method exists but cannot accept the given parameters.
-- -32603: Internal error (-32603): something broke inside the receiver.
-- -32800: Request cancelled (-32800): the call was stopped early, because the caller asked for that, resources ran
-  short or the receiver is shutting down.
-- -32000: Authentication required (-32000): the user has to log in first.
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
+- -32603: Internal error: something broke inside the receiver.
+- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
+  the receiver is shutting down.
+- -32000: Authentication required: the user has to log in first.
 - -32002: Something the request refers to, such as a session, does not exist.
 - -32022: The agent supports no protocol version equal to or lower than the one asked for. `data` holds
   `UnsupportedProtocolVersionErrorData`.
@@ -1592,10 +1529,9 @@ class SessionUpdateUserMessageChunk(ContentChunk):
 
 
 class SessionUpdateUserMessage(Struct):
-    """Creates a user message, on acceptance or replay, or patches the one already known under this `messageId`.
-
-    Creates or patches a user message. Omitted `content` keeps what is there (empty for a new ID), `null` or `[]`
-    clears it, an array replaces everything so far, chunks included; later chunks append.
+    """Creates a user message, on acceptance or replay, or patches the one already known under this `messageId`. Omitted
+    `content` keeps what is there (empty for a new ID), `null` or `[]` clears it, an array replaces everything so
+    far, chunks included; later chunks append.
     """
 
     session_update: Literal["user_message"] = "user_message"
@@ -1622,10 +1558,8 @@ class SessionUpdateAgentMessageChunk(ContentChunk):
 
 class SessionUpdateAgentMessage(Struct):
     """Creates an agent message, or patches the one already known under this `messageId`. It can accompany streamed
-    chunks.
-
-    Creates or patches an agent message. Omitted `content` keeps what is there (empty for a new ID), `null` or `[]`
-    clears it, an array replaces everything so far, chunks included; later chunks append.
+    chunks. Omitted `content` keeps what is there (empty for a new ID), `null` or `[]` clears it, an array replaces
+    everything so far, chunks included; later chunks append.
     """
 
     session_update: Literal["agent_message"] = "agent_message"
@@ -1652,10 +1586,8 @@ class SessionUpdateAgentThoughtChunk(ContentChunk):
 
 class SessionUpdateAgentThought(Struct):
     """Creates an agent thought, or patches the one already known under this `messageId`. It can accompany streamed
-    chunks.
-
-    Creates or patches an agent's thought. Omitted `content` keeps what is there (empty for a new ID), `null` or `[]`
-    clears it, an array replaces everything so far, chunks included; later chunks append.
+    chunks. Omitted `content` keeps what is there (empty for a new ID), `null` or `[]` clears it, an array replaces
+    everything so far, chunks included; later chunks append.
     """
 
     session_update: Literal["agent_thought"] = "agent_thought"
@@ -1762,8 +1694,6 @@ class SessionUpdateStateUpdateIdleCancelled(WithMeta):
 class SessionUpdateStateUpdateIdleError(WithMeta):
     """A failure ended the work. If it came before the prompt's message was inserted, `session/prompt` must fail too;
     after insertion that request still succeeds.
-
-    The work failed; this holds the details.
     """
 
     session_update: Literal["state_update"] = "state_update"
@@ -1864,9 +1794,7 @@ SessionUpdateStateUpdate: TypeAlias = (
 
 
 class SessionUpdateToolCallContentChunk(WithMeta):
-    """Appends one item to the content of a tool call.
-
-    Appends one item to the content of a tool call. To replace the content outright, agents send `tool_call_update`
+    """Appends one item to the content of a tool call. To replace the content outright, agents send `tool_call_update`
     with `content`.
     """
 
@@ -1878,20 +1806,17 @@ class SessionUpdateToolCallContentChunk(WithMeta):
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
-    """Introduces a tool call, or changes one already reported.
-
-    Creates or patches the tool call named by `toolCallId`. An absent field keeps its value (its default on a new
-    call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level key.
+    """Introduces the tool call that `toolCallId` names, or changes it. An absent field keeps its value (its default on
+    a new call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level
+    key.
     """
 
     session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
 class SessionUpdateTerminalUpdate(Struct):
-    """Introduces a terminal owned by the agent, or changes one already reported.
-
-    Creates or patches a terminal: omitted fields stay as they were (unknown at first), `null` clears, a value
-    replaces. `_meta` differs, merging by top-level key.
+    """Introduces a terminal owned by the agent, or changes one already reported. Omitted fields stay as they were
+    (unknown at first), `null` clears, a value replaces. `_meta` differs, merging by top-level key.
     """
 
     session_update: Literal["terminal_update"] = "terminal_update"
@@ -1930,10 +1855,7 @@ class SessionUpdateTerminalOutputChunk(WithMeta):
 
 
 class SessionUpdatePlanUpdate(WithMeta):
-    """New content for the plan that `planId` names.
-
-    Gives a plan new content; `planId` inside `plan` tells which one.
-    """
+    """Gives a plan new content; `planId` inside `plan` tells which one."""
 
     session_update: Literal["plan_update"] = "plan_update"
     plan: PlanUpdateContent
@@ -1957,10 +1879,8 @@ class SessionUpdateConfigOptionUpdate(WithMeta):
 
 
 class SessionUpdateSessionInfoUpdate(Struct):
-    """Reports a change to what describes the session: its title, time of last activity or custom metadata.
-
-    Changes to the session's title, timestamp or metadata. Omitted fields stay as they are and `null` clears one;
-    `_meta` is merged by top-level key.
+    """Reports a change to what describes the session: its title, time of last activity or custom metadata. Omitted
+    fields stay as they are and `null` clears one; `_meta` is merged by top-level key.
     """
 
     session_update: Literal["session_info_update"] = "session_info_update"
@@ -1975,10 +1895,7 @@ class SessionUpdateSessionInfoUpdate(Struct):
 
 
 class SessionUpdateUsageUpdate(WithMeta):
-    """Reports how full the context window is and, optionally, what the session has cost so far.
-
-    Reports how full a session's context window is and, optionally, what the session has cost.
-    """
+    """Reports how full the context window is and, optionally, what the session has cost so far."""
 
     session_update: Literal["usage_update"] = "usage_update"
     used: int
@@ -1990,11 +1907,8 @@ class SessionUpdateUsageUpdate(WithMeta):
 
 
 class SessionUpdateNotice(WithMeta):
-    """A message for the user that stays out of the session history. It needs no client capability, and a client may
-    ignore it.
-
-    A live message to the user, kept out of the history. Agents must not count on it being delivered or seen; any
-    client may ignore it, and no capability gates it.
+    """Live message for the user that stays out of the session's history. It needs no client capability, and any client
+    may ignore it: agents must not count on it being delivered or seen.
     """
 
     session_update: Literal["notice"] = "notice"
@@ -2007,10 +1921,9 @@ class SessionUpdateNotice(WithMeta):
 
 
 class SessionUpdateCompactionUpdate(Struct):
-    """Introduces a context compaction, or changes one already reported.
-
-    Creates or patches a compaction, whose place in the timeline is set by its first update. Omitted fields stay,
-    `null` clears, a value replaces (`summary: []` also clears); `_meta` merges by top-level key.
+    """Introduces a context compaction, or changes one already reported; its first update sets its place in the
+    timeline. Omitted fields stay, `null` clears, a value replaces (`summary: []` also clears); `_meta` merges by
+    top-level key.
     """
 
     session_update: Literal["compaction_update"] = "compaction_update"
@@ -2031,10 +1944,8 @@ class SessionUpdateCompactionUpdate(Struct):
 
 
 class SessionUpdateCompactionSummaryChunk(WithMeta):
-    """Appends one content block to the summary that a context compaction keeps.
-
-    Appends one block to the summary of a compaction, in order of arrival. An ID not seen before starts a compaction
-    that is in progress.
+    """Appends one content block to the summary that a context compaction keeps, in order of arrival. An ID not seen
+    before starts a compaction that is in progress.
     """
 
     session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk"
@@ -2087,8 +1998,6 @@ variant.
 class BackgroundWorkTerminal(WithMeta):
     """A process that outlives the tool call that started it; it counts as live until a `terminal_update` carries
     `exitStatus`.
-
-    Refers to a terminal whose process runs in the background.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -2099,8 +2008,6 @@ class BackgroundWorkTerminal(WithMeta):
 class BackgroundWorkToolCall(WithMeta):
     """Work begun in a tool call but going on without its own process, for example a watcher or a scheduled wakeup. Tool
     calls that are `pending` or `paused` remain in the list.
-
-    Refers to a tool call whose work carries on in the background.
     """
 
     type: Literal["tool_call"] = "tool_call"
@@ -2172,10 +2079,7 @@ class TerminalCancelCapabilities(WithMeta):
 
 
 class PlanUpdateContentItems(WithMeta):
-    """A plan given as a list of tasks.
-
-    A plan in the form of a task list.
-    """
+    """A plan given as a list of tasks."""
 
     type: Literal["items"] = "items"
     plan_id: PlanId
@@ -2375,10 +2279,7 @@ class NewSessionRequest(WithMeta):
 
 
 class McpServerHttp(WithMeta):
-    """An MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`.
-
-    Settings for an MCP server reached over HTTP.
-    """
+    """MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`."""
 
     type: Literal["http"] = "http"
     name: str
@@ -2392,9 +2293,8 @@ class McpServerHttp(WithMeta):
 
 
 class McpServerStdio(WithMeta):
-    """An MCP server run as a subprocess over stdio. Allowed only if the agent advertises `session.mcp.stdio`.
-
-    Settings for an MCP server that runs as a local process and speaks over stdin and stdout.
+    """MCP server that runs as a local process and speaks over stdin and stdout. Allowed only if the agent advertises
+    `session.mcp.stdio`.
     """
 
     type: Literal["stdio"] = "stdio"
@@ -2478,10 +2378,7 @@ class ResumeSessionRequest(WithMeta):
 
 
 class ReplayFromStart(WithMeta):
-    """Replay everything the agent still has.
-
-    Cursor for a full replay, from the oldest retained entry on.
-    """
+    """Replays everything the agent still has, from the oldest retained entry on."""
 
     type: Literal["start"] = "start"
 
@@ -2601,20 +2498,16 @@ class RequestPermissionResponse(WithMeta):
 
 
 class RequestPermissionOutcomeCancelled(WithMeta):
-    """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. Agents must
-    not go ahead. Clients reply with this when the agent sends `$/cancel_request`.
-
-    The user approved nothing; the agent must not perform the operation.
+    """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. The agent must
+    not perform the operation. Clients reply with this when the agent sends `$/cancel_request`.
     """
 
     outcome: Literal["cancelled"] = "cancelled"
 
 
 class RequestPermissionOutcomeSelected(WithMeta):
-    """The user chose an option. The agent must count an `optionId` that it never offered as not approved.
-
-    The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
-    proceeding.
+    """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
+    proceeding; an `optionId` that was never offered counts as not approved.
     """
 
     outcome: Literal["selected"] = "selected"
@@ -2642,10 +2535,7 @@ may be a rejection.
 
 
 class CreateElicitationResponseAccept(WithMeta):
-    """The user agreed; `content` holds the answers, if there are any.
-
-    What accompanies the `accept` action: the answers the user gave.
-    """
+    """The user agreed; `content` holds the answers, if there are any."""
 
     action: Literal["accept"] = "accept"
     content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET

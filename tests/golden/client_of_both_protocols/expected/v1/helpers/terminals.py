@@ -37,11 +37,6 @@ _CODE_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
 _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"})
 
 
-def _usual_env() -> dict[str, str]:
-    """The environment of this process without what looks like a secret: its name ends in KEY, TOKEN, and the like."""
-    return {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDS)}
-
-
 class ClientTerminal:
     """A terminal: its command, its output, and how it has ended. It can be shown after the agent has released it."""
 
@@ -212,22 +207,6 @@ class Terminals:
                 self._released.append(shown)
 
 
-def _why_not_started(command: str, error: OSError | ValueError) -> str:
-    reason = (isinstance(error, OSError) and error.strerror) or "it is not valid on this system"
-    shown = command[:200].encode("utf-8", "replace").decode()
-    return f"{shown} cannot be started: {reason}. A command is a program and its `args`; there is no shell"
-
-
-def _checked(variables: Sequence[EnvVariable]) -> dict[str, str]:
-    """The variables of the agent. Raises `InvalidParamsError` for those that make other programs run code."""
-    for each in variables:
-        if not each.name or "=" in each.name or "\0" in each.name + each.value:
-            raise InvalidParamsError("a variable of `env` has no valid name or value")
-        if each.name.upper() in _CODE or each.name.upper().startswith(_CODE_STARTS):
-            raise InvalidParamsError(f"{each.name[:100]} must not be set: programs run other code with it")
-    return {each.name: each.value for each in variables}
-
-
 class TerminalClient(Client):
     """A client whose agent runs commands. Replace `terminals` for other limits.
 
@@ -272,3 +251,24 @@ class TerminalClient(Client):
         """Release all terminals."""
         await self.terminals.close()
         await super().connection_closed(reason)
+
+
+def _usual_env() -> dict[str, str]:
+    """The environment of this process without what looks like a secret: its name ends in KEY, TOKEN, and the like."""
+    return {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDS)}
+
+
+def _why_not_started(command: str, error: OSError | ValueError) -> str:
+    reason = (isinstance(error, OSError) and error.strerror) or "it is not valid on this system"
+    shown = command[:200].encode("utf-8", "replace").decode()
+    return f"{shown} cannot be started: {reason}. A command is a program and its `args`; there is no shell"
+
+
+def _checked(variables: Sequence[EnvVariable]) -> dict[str, str]:
+    """The variables of the agent. Raises `InvalidParamsError` for those that make other programs run code."""
+    for each in variables:
+        if not each.name or "=" in each.name or "\0" in each.name + each.value:
+            raise InvalidParamsError("a variable of `env` has no valid name or value")
+        if each.name.upper() in _CODE or each.name.upper().startswith(_CODE_STARTS):
+            raise InvalidParamsError(f"{each.name[:100]} must not be set: programs run other code with it")
+    return {each.name: each.value for each in variables}
