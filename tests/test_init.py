@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from acpgen.schema.bundled import Release, find_release, list_releases
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
 from tests.project_support import read_toml
-from tests.support import REPOSITORY, fitting_fragments, without_slowness
+from tests.support import REPOSITORY, fitting_fragments, require, without_slowness
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
 ROLES, PROTOCOLS = ("agent", "client", "proxy"), (1, 2)
@@ -45,7 +46,10 @@ SECONDS = 300.0
 
 COMMON = {".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
 OWN = {
-    "agent": {"tests/test_agent.py", *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "agent"))},
+    "agent": {
+        *("tests/test_agent.py", "src/my_agent/tools.py"),
+        *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "agent")),
+    },
     "client": {
         *("tests/fake_agent.py", "tests/test_chat.py", "tests/test_parts.py"),
         *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "terminal")),
@@ -369,9 +373,9 @@ class Wire:
     def question(self) -> Any:
         return self.receive(lambda message: message.get("method") == "session/request_permission")
 
-    def open(self, protocol: int) -> str:
+    def open(self, protocol: int, *servers: dict[str, Any]) -> str:
         assert self.call(1, "initialize", hello(protocol))["protocolVersion"] == protocol
-        return str(self.call(2, "session/new", {"cwd": "/", "mcpServers": []})["sessionId"])
+        return str(self.call(2, "session/new", {"cwd": "/", "mcpServers": [*servers]})["sessionId"])
 
     def prompt(self, session: str, text: str) -> None:
         params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
@@ -462,6 +466,56 @@ def test_the_agent_honours_cancel(projects: Projects, protocols: tuple[int, ...]
         wire.prompt(session, "word " * 10_000)
         wire.send(method="session/cancel", params={"sessionId": session})  # before the work has begun, or soon after
         assert wire.stop_reason(protocol) == "cancelled"
+
+
+WEATHER = """
+from mcp.server import MCPServer
+
+server = MCPServer("weather")
+
+
+@server.tool()
+def forecast(city: str) -> str:
+    return f"Sun in {city}"
+
+
+server.run()
+"""
+
+
+@EACH_SPOKEN
+def test_the_agent_shows_the_tools_of_its_session(
+    projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
+) -> None:
+    """Those of a server that runs; for one that does not, it says why."""
+    require(find_spec("mcp"), "mcp")
+    (tmp_path / "weather.py").write_text(WEATHER, encoding="utf-8")
+    kind = {"type": "stdio"} if protocol == 2 else {}
+    programs = (("weather", sys.executable, [str(tmp_path / "weather.py")]), ("lost", "/nowhere/server", []))
+    servers = [{**kind, "name": name, "command": command, "args": args, "env": []} for name, command, args in programs]
+    with running(projects("agent", *protocols)) as wire:
+        wire.prompt(wire.open(protocol, *servers), "tools")
+        shown, lost = wire.update(sessionUpdate="agent_message_chunk")["content"]["text"].splitlines()
+        assert shown == "weather: forecast"
+        assert re.fullmatch("lost: .*/nowhere/server.*", lost)
+        assert wire.stop_reason(protocol) == "end_turn"
+
+
+def test_the_tools_are_the_same_in_each_project_of_an_agent(projects: Projects) -> None:
+    one, two, both = (
+        (projects("agent", *protocols) / "src/my_agent/tools.py").read_text(encoding="utf-8")
+        for protocols in ((1,), (2,), BOTH)
+    )
+    assert one == two
+    ours, theirs = ({*text.splitlines()} for text in (one, both))
+    assert ours ^ theirs == {
+        "    from .acp.helpers import McpParameters",
+        "    from .acp.v1 import helpers as v1",
+        "    from .acp.v2 import helpers as v2",
+        "from typing import TYPE_CHECKING",
+        "from typing import TYPE_CHECKING, TypeAlias",
+        'McpParameters: TypeAlias = "v1.McpParameters | v2.McpParameters"',
+    }
 
 
 PAIRS = [

@@ -7,12 +7,13 @@ import json
 import subprocess
 import sys
 import unittest
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 
 from new_project.__main__ import agent_v1, agent_v2
 from new_project.acp import ConnectionOptions, RequestError, memory_transports, serve_agent
@@ -40,6 +41,20 @@ def statuses(updates: list[Any]) -> list[str]:
     return [each["status"] for each in updates if "toolCallId" in each]
 
 
+def server(name: str) -> dict[str, Any]:
+    """An MCP server, as an editor names it."""
+    return {"type": "stdio", "name": name, "command": name, "args": [], "env": []}
+
+
+@asynccontextmanager
+async def weather(server: Any) -> AsyncGenerator[Any, None]:
+    """A connection to a server with two tools; there is none to other servers than "weather"."""
+    if server.name != "weather":
+        raise FileNotFoundError(f"no program {server.command}")
+    found = SimpleNamespace(tools=[SimpleNamespace(name=name) for name in ("forecast", "history")])
+    yield SimpleNamespace(list_tools=AsyncMock(return_value=found))
+
+
 class AgentV1Test(unittest.IsolatedAsyncioTestCase):
     version = 1
     editor: type[EditorV1] | type[EditorV2] = EditorV1
@@ -48,15 +63,15 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
 
     @asynccontextmanager
     async def opened(
-        self, answer: Callable[[Any], Any] | None = None, pause: float = 0
+        self, answer: Callable[[Any], Any] | None = None, pause: float = 0, servers: Sequence[Any] = ()
     ) -> AsyncGenerator[tuple[EditorV1 | EditorV2, str], None]:
-        """An editor that answers the agent's questions so, and the session that it has open."""
+        """An editor that answers the agent's questions so, and the session that it has open with MCP servers."""
         ours, theirs = memory_transports()
         editor = self.editor(answers={"session/request_permission": answer or choose("allow_once")})
         with patch("new_project.agent.PAUSE", pause):
             agent = asyncio.create_task(serve_agent({1: agent_v1, 2: agent_v2}, theirs, options=CHECKED))
             async with editor.connected(ours):
-                yield editor, await editor.open()
+                yield editor, await editor.open(mcpServers=[*servers])
             await asyncio.wait_for(agent, timeout=30)
 
     async def test_the_prompt_is_streamed_back(self) -> None:
@@ -104,6 +119,20 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
         async with self.opened() as (editor, _):
             with self.assertRaisesRegex(RequestError, "no session 'none'"):
                 await editor.prompt("none", "Hi")
+
+    async def test_the_tools_of_the_mcp_servers_are_shown(self) -> None:
+        servers = [server("weather"), server("lost")]
+        with patch("new_project.tools.connected", weather):
+            async with self.opened(servers=servers) as (editor, session):
+                ended = await editor.prompt(session, "tools")
+        self.assertEqual(ended.text, "weather: forecast, history\nlost: no program lost\ntools")
+
+    async def test_it_does_without_tools(self) -> None:
+        for servers, found in ([], "no MCP servers"), ([server("weather")], "weather: its tools need the package mcp"):
+            with self.subTest(found), patch.dict(sys.modules, {"mcp": None}):
+                async with self.opened(servers=servers) as (editor, session):
+                    ended = await editor.prompt(session, "tools")
+                self.assertIn(found, ended.text)
 
     def test_the_program_answers_in_the_version_that_is_asked_for(self) -> None:
         params = {"protocolVersion": self.version, "info": {"name": "tests", "version": "1"}}

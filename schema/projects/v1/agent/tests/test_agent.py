@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import unittest
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
 from new_project.acp import ConnectionOptions, RequestError, memory_transports, serve_agent
 from new_project.acp.helpers import ScriptedClient, choose
@@ -24,16 +27,30 @@ class SlowAgent(EchoAgent):
     pause = 3600
 
 
+def server(name: str) -> dict[str, Any]:
+    """An MCP server, as an editor names it."""
+    return {"name": name, "command": name, "args": [], "env": []}
+
+
+@asynccontextmanager
+async def weather(server: Any) -> AsyncGenerator[Any, None]:
+    """A connection to a server with two tools; there is none to other servers than "weather"."""
+    if server.name != "weather":
+        raise FileNotFoundError(f"no program {server.command}")
+    found = SimpleNamespace(tools=[SimpleNamespace(name=name) for name in ("forecast", "history")])
+    yield SimpleNamespace(list_tools=AsyncMock(return_value=found))
+
+
 @asynccontextmanager
 async def opened(
-    kind: type[EchoAgent], answer: Callable[[Any], Any] | None = None
+    kind: type[EchoAgent], answer: Callable[[Any], Any] | None = None, servers: Sequence[Any] = ()
 ) -> AsyncGenerator[tuple[ScriptedClient, str], None]:
-    """An editor that answers the agent's questions so, and the session that it has open."""
+    """An editor that answers the agent's questions so, and the session that it has open with MCP servers."""
     ours, theirs = memory_transports()
     agent = asyncio.create_task(serve_agent(kind, theirs, options=CHECKED))
     editor = ScriptedClient(answers={"session/request_permission": answer or choose("allow_once")})
     async with editor.connected(ours):
-        yield editor, await editor.open()
+        yield editor, await editor.open(mcpServers=[*servers])
     await asyncio.wait_for(agent, timeout=30)
 
 
@@ -85,6 +102,20 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
         async with opened(QuickAgent) as (editor, _):
             with self.assertRaisesRegex(RequestError, "none"):
                 await editor.prompt("none", "Hello")
+
+    async def test_the_tools_of_the_mcp_servers_are_shown(self) -> None:
+        servers = [server("weather"), server("lost")]
+        with patch("new_project.tools.connected", weather):
+            async with opened(QuickAgent, servers=servers) as (editor, session):
+                ended = await editor.prompt(session, "tools")
+        self.assertEqual(ended.text, "weather: forecast, history\nlost: no program lost\ntools")
+
+    async def test_it_does_without_tools(self) -> None:
+        for servers, found in ([], "no MCP servers"), ([server("weather")], "weather: its tools need the package mcp"):
+            with self.subTest(found), patch.dict(sys.modules, {"mcp": None}):
+                async with opened(QuickAgent, servers=servers) as (editor, session):
+                    ended = await editor.prompt(session, "tools")
+                self.assertIn(found, ended.text)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from .._base import UnsetType
@@ -32,7 +32,7 @@ class StdioParameters:
     """What the client adds to the environment. Of two variables with one name, the last counts."""
     cwd: str | None
     meta: dict[str, Any] | None = field(default=None, repr=False)
-    kind: Final = "stdio"
+    kind: Literal["stdio"] = field(default="stdio", init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class AcpParameters:
     name: str
     server_id: str
     meta: dict[str, Any] | None = field(default=None, repr=False)
-    kind: Final = "acp"
+    kind: Literal["acp"] = field(default="acp", init=False)
 
 
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from .tools import SessionTools
+
 PAUSE = 0.05
 """Seconds between two words, in the place of work."""
 
@@ -36,16 +38,23 @@ class Output(Protocol):
         ...
 
 
-async def work(prompt: Sequence[str], output: Output) -> None:
-    """Stream the prompt back, word by word. If the word "edit" is in it, first pretend to edit a file.
+async def work(prompt: Sequence[str], tools: SessionTools, output: Output) -> None:
+    """Stream the prompt back, word by word.
 
+    If the word "edit" is in it, first pretend to edit a file; if "tools" is, show those of the session's MCP servers.
     It may be cancelled at any `await`.
     """
-    if any(re.search(r"\bedit\b", text) for text in prompt):
+    if _has("edit", prompt):
         async with output.edit("Edit notes.txt") as edit:
             if await edit.permission():
                 pass  # edit the file here
+    if _has("tools", prompt):
+        await output.say(f"{await tools.describe()}\n")
     for text in prompt:
         for word in re.findall(r"\S+\s*|\s+", text):
             await output.say(word)
             await asyncio.sleep(PAUSE)
+
+
+def _has(word: str, prompt: Sequence[str]) -> bool:
+    return any(re.search(rf"\b{word}\b", text) for text in prompt)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from .acp import advertise, v1
-from .acp.v1.helpers import RunningToolCall, TurnAgent, agent_message, tool_call
+from .acp import ConnectionClosed, advertise, v1
+from .acp.v1.helpers import (
+    RunningToolCall,
+    TurnAgent,
+    agent_message,
+    mcp_capabilities,
+    mcp_parameters,
+    tool_call,
+)
 from .agent import work
 from .sessions import Sessions
 
@@ -16,13 +23,18 @@ class AgentV1(TurnAgent):
         self._sessions = Sessions()
 
     async def initialize(self, params: v1.InitializeRequest) -> v1.InitializeResponse:
-        """Describe this agent; the capabilities follow from the methods of this class."""
-        info = v1.Implementation(name="new-project", version="0.1.0")
-        return advertise(self, v1.InitializeResponse(protocol_version=v1.PROTOCOL_VERSION, agent_info=info))
+        """Describe this agent and the MCP servers it takes; other capabilities follow from the methods of this class."""
+        message = v1.InitializeResponse(
+            protocol_version=v1.PROTOCOL_VERSION,
+            agent_info=v1.Implementation(name="new-project", version="0.1.0"),
+            agent_capabilities=v1.AgentCapabilities(mcp_capabilities=mcp_capabilities("stdio", "http")),
+        )
+        return advertise(self, message)
 
     async def session_new(self, params: v1.NewSessionRequest) -> v1.NewSessionResponse:
-        """Begin a conversation."""
-        return v1.NewSessionResponse(session_id=self._sessions.open(params.cwd))
+        """Begin a conversation, and connect its MCP servers."""
+        servers = mcp_parameters(params.mcp_servers, cwd=params.cwd)
+        return v1.NewSessionResponse(session_id=self._sessions.open(params.cwd, servers))
 
     async def session_prompt(self, params: v1.PromptRequest) -> v1.PromptResponse:
         """Run `work`, and answer when it has ended; `session/cancel` cancels it."""
@@ -31,7 +43,12 @@ class AgentV1(TurnAgent):
 
     async def work(self, params: v1.PromptRequest) -> None:
         """Work on a prompt."""
-        await work([_text(block) for block in params.prompt], OutputV1(self.client, params.session_id))
+        tools, output = self._sessions.tools(params.session_id), OutputV1(self.client, params.session_id)
+        await work([_text(block) for block in params.prompt], tools, output)
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Disconnect the MCP servers."""
+        await self._sessions.close()
 
 
 class OutputV1:

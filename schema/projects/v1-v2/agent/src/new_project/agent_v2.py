@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from .acp import advertise, v2
-from .acp.v2.helpers import RunningToolCall, TurnAgent, agent_message, idle, running, tool_call
+from .acp import ConnectionClosed, advertise, v2
+from .acp.v2.helpers import (
+    RunningToolCall,
+    TurnAgent,
+    agent_message,
+    idle,
+    mcp_capabilities,
+    mcp_parameters,
+    running,
+    tool_call,
+)
 from .agent import work
 from .sessions import Sessions
 
@@ -22,13 +31,14 @@ class AgentV2(TurnAgent):
         message = v2.InitializeResponse(
             protocol_version=v2.PROTOCOL_VERSION,
             info=v2.Implementation(name="new-project", version="0.1.0"),
-            capabilities=v2.AgentCapabilities(session=v2.SessionCapabilities()),
+            capabilities=v2.AgentCapabilities(session=v2.SessionCapabilities(mcp=mcp_capabilities("stdio", "http"))),
         )
         return advertise(self, message)
 
     async def session_new(self, params: v2.NewSessionRequest) -> v2.NewSessionResponse:
-        """Begin a conversation."""
-        return v2.NewSessionResponse(session_id=self._sessions.open(params.cwd))
+        """Begin a conversation, and connect its MCP servers."""
+        servers = mcp_parameters(params.mcp_servers, cwd=params.cwd)
+        return v2.NewSessionResponse(session_id=self._sessions.open(params.cwd, servers))
 
     async def session_list(self, params: v2.ListSessionsRequest) -> v2.ListSessionsResponse:
         """List the conversations: all, or those of one folder."""
@@ -36,16 +46,18 @@ class AgentV2(TurnAgent):
         return v2.ListSessionsResponse(sessions=[v2.SessionInfo(session_id=each, cwd=found[each]) for each in found])
 
     async def session_resume(self, params: v2.ResumeSessionRequest) -> v2.ResumeSessionResponse:
-        """Go on with a conversation; earlier messages are not kept."""
+        """Go on with a conversation, with these MCP servers; earlier messages are not kept."""
         session_id = self._sessions.known(params.session_id)
+        await self._sessions.resume(session_id, mcp_parameters(params.mcp_servers, cwd=params.cwd))
         is_busy = self.turns.has_turns(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return v2.ResumeSessionResponse()
 
     async def session_close(self, params: v2.CloseSessionRequest) -> v2.CloseSessionResponse:
         """End a conversation, and the work in it."""
-        self._sessions.forget(params.session_id)
+        tools = self._sessions.forget(params.session_id)
         await self.turns.close(params.session_id)
+        await tools.close()
         return v2.CloseSessionResponse()
 
     async def session_prompt(self, params: v2.PromptRequest) -> v2.PromptResponse:
@@ -55,7 +67,12 @@ class AgentV2(TurnAgent):
 
     async def work(self, params: v2.PromptRequest) -> None:
         """Work on a prompt."""
-        await work([_text(block) for block in params.prompt], OutputV2(self.client, params.session_id))
+        tools, output = self._sessions.tools(params.session_id), OutputV2(self.client, params.session_id)
+        await work([_text(block) for block in params.prompt], tools, output)
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Disconnect the MCP servers."""
+        await self._sessions.close()
 
 
 class OutputV2:

@@ -12,6 +12,7 @@ from .acp import (
     AgentCapabilities,
     CloseSessionRequest,
     CloseSessionResponse,
+    ConnectionClosed,
     ContentBlock,
     ContentBlockText,
     Implementation,
@@ -31,11 +32,24 @@ from .acp import (
     SessionInfo,
     advertise,
 )
-from .acp.helpers import TurnAgent, agent_message, idle, running, text, tool_call
+from .acp.helpers import (
+    TurnAgent,
+    agent_message,
+    idle,
+    mcp_capabilities,
+    mcp_parameters,
+    running,
+    text,
+    tool_call,
+)
+from .tools import SessionTools
 
 
 class EchoAgent(TurnAgent):
-    """Streams the prompt back, word by word. If the word "edit" is in it, it first asks whether it may edit."""
+    """Streams the prompt back, word by word.
+
+    If the word "edit" is in it, it first asks whether it may edit; if "tools" is, it shows those of the MCP servers.
+    """
 
     pause = 0.05
     """Seconds between two words, in the place of work."""
@@ -43,22 +57,24 @@ class EchoAgent(TurnAgent):
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: dict[str, SessionInfo] = {}
+        self._tools: dict[str, SessionTools] = {}
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Describe this agent, which has sessions; the other capabilities follow from the methods of this class."""
         message = InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             info=Implementation(name="new-project", version="0.1.0"),
-            capabilities=AgentCapabilities(session=SessionCapabilities()),
+            capabilities=AgentCapabilities(session=SessionCapabilities(mcp=mcp_capabilities("stdio", "http"))),
         )
         return advertise(self, message)
 
     # --- Sessions: they last as long as the process ---
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
-        """Begin a conversation."""
+        """Begin a conversation, and connect its MCP servers."""
         session = SessionInfo(session_id=uuid4().hex, cwd=params.cwd)
-        self._sessions[session.session_id] = session
+        tools = SessionTools(mcp_parameters(params.mcp_servers, cwd=params.cwd))
+        self._sessions[session.session_id], self._tools[session.session_id] = session, tools
         return NewSessionResponse(session_id=session.session_id)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
@@ -68,8 +84,11 @@ class EchoAgent(TurnAgent):
         return ListSessionsResponse(sessions=found)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
-        """Go on with a conversation; earlier messages are not kept."""
+        """Go on with a conversation, with these MCP servers; earlier messages are not kept."""
         session_id = self._known(params.session_id)
+        earlier = self._tools[session_id]
+        self._tools[session_id] = SessionTools(mcp_parameters(params.mcp_servers, cwd=params.cwd))
+        await earlier.close()
         is_busy = self.turns.has_turns(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return ResumeSessionResponse()
@@ -77,8 +96,14 @@ class EchoAgent(TurnAgent):
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """End a conversation, and the work in it."""
         del self._sessions[self._known(params.session_id)]
+        tools = self._tools.pop(params.session_id)
         await self.turns.close(params.session_id)
+        await tools.close()
         return CloseSessionResponse()
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Disconnect the MCP servers."""
+        await asyncio.gather(*(tools.close() for tools in self._tools.values()))
 
     def _known(self, session_id: str) -> str:
         if session_id not in self._sessions:
@@ -94,9 +119,12 @@ class EchoAgent(TurnAgent):
 
     async def work(self, params: PromptRequest) -> None:
         """Work on a prompt. It may be cancelled at any `await`."""
-        if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in params.prompt):
+        if _has("edit", params.prompt):
             await self._edit(params.session_id)
         message_id = uuid4().hex
+        if _has("tools", params.prompt):
+            tools = await self._tools[params.session_id].describe()
+            await self.client.session_update(agent_message(params.session_id, f"{tools}\n", message_id=message_id))
         for chunk in _chunks(params.prompt):
             await self.client.session_update(agent_message(params.session_id, chunk, message_id=message_id))
             await asyncio.sleep(self.pause)
@@ -106,6 +134,10 @@ class EchoAgent(TurnAgent):
         async with tool_call(self.client, session_id, "Edit notes.txt", kind="edit", status="pending") as call:
             if await call.permission():
                 pass  # edit the file here
+
+
+def _has(word: str, prompt: Sequence[ContentBlock]) -> bool:
+    return any(isinstance(block, ContentBlockText) and re.search(rf"\b{word}\b", block.text) for block in prompt)
 
 
 def _chunks(prompt: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
