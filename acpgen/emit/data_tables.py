@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acpgen.emit.source import Code, enclosed, frozenset_of, literal, tuple_of
-from acpgen.schema.data import read_secrets
+from acpgen.schema.data import read_data, read_secrets
 
 
 def chain_forms() -> list[Code]:
