@@ -98,10 +98,11 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
     taken: dict[str, Fragment] = {}
     for fragment in ordered:
         merged = merger.of(fragment)
-        first = taken.setdefault(fragment.id, fragment)
-        if first is not fragment:
+        if (first := taken.get(fragment.id)) is not None:
             merged.report.add(_twice(first, fragment))
-        elif merger.protocol not in fragment.protocols:
+            continue
+        taken[fragment.id] = fragment
+        if merger.protocol not in fragment.protocols:
             _refuse_protocol(merger, merged)
         else:
             merger.admitted.append(merged)
