@@ -27,7 +27,7 @@ print(json.dumps({"python": platform.python_version(), **found}))
 """
 PACKAGES = (
     *("agent-client-protocol", "pydantic", "pydantic-core", "msgspec", "orjson"),
-    *("httpx", "httpx2", "websockets", "uvicorn", "hypercorn", "granian"),
+    *("httpx", "httpx2", "websockets", "uvicorn", "hypercorn", "granian", "mcp"),
 )
 SDIST = peers.PYTHON.replace("-", "_").replace("==", "-")
 

@@ -39,6 +39,7 @@ class Sizes:
     remote_updates: int = 20_000
     remote_trips: int = 500
     remote_warm_up: int = 100
+    mcp_calls: int = 500
     growth: tuple[int, ...] = (1, 4, 16)
     growth_definitions: int | None = None  # of the bundled schema; None for all
     growth_share: int = 5  # one round in so many, for a build of 16 times the definitions takes long
@@ -60,6 +61,7 @@ SMOKE = Sizes(
     remote_updates=60,
     remote_trips=5,
     remote_warm_up=2,
+    mcp_calls=5,
     growth=(1, 4),
     growth_definitions=12,
     growth_share=1,
@@ -124,6 +126,11 @@ class Lab:
         out.parent.mkdir()
         run_for_output([*acpgen_command(), "models", "--flavour", "pydantic", "--out", str(out), "--protocol", "1"])
         return out
+
+    @cached_property
+    def package_for_mcp(self) -> Path:
+        """The package for both sides, of protocol 1, with servers of the client."""
+        return self._built("for_mcp/demo", "--role", "both", "--protocol", "1", "--extension", "mcp-over-acp")
 
     @property
     def log(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, growth, imports, models, passing, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -34,6 +34,7 @@ PARTS: Mapping[str, Part] = {
         ),
     ),
     "remote": Part(remote.measure, remote.MEASURES),
+    "mcp": Part(mcp_calls.measure, (mcp_calls.CALL,)),
     "generation": Part(generation.measure, (generation.BUILD, generation.SAME, generation.CHECK, generation.STAGES)),
     "growth": Part(growth.measure, (growth.BUILD, growth.IMPORT, growth.MEMORY)),
 }

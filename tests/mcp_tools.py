@@ -26,6 +26,7 @@ class Tools:
     """The tools, and what they have seen."""
 
     def __init__(self) -> None:
+        self.begun = 0
         self.cancelled = 0
         self.entered = 0
         self.left = 0
@@ -64,6 +65,7 @@ class Tools:
 
     async def wait(self) -> str:
         """Wait, and end if cancelled."""
+        self.begun += 1
         self.started.set()
         try:
             await self.go.wait()

@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from acpgen.config import SchemaChoice
-from benchmarks import __main__, contenders, generation, imports, passing, receiving, remote, stdio
+from benchmarks import __main__, contenders, generation, imports, mcp_calls, passing, receiving, remote, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
@@ -147,6 +147,7 @@ NEEDS = {
     "passing": set(),
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
     "remote": {PYTHON_SDK},
+    "mcp": set(),
     "generation": {generation.GENERATOR},
     "growth": set(),
 }
@@ -157,6 +158,8 @@ NEEDS = {
 def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
     if part == "remote":
         require(not remote.missing(lab), ", ".join(remote.missing(lab)))
+    if part == "mcp":
+        require(not mcp_calls.missing(lab), "mcp")
     found = taken[part] = PARTS[part].measure(lab)
     names = {each.name: each for each in found if each.part == part}
     assert set(PARTS[part].measures) - ({stdio.PEAK} if sys.platform != "linux" else set()) == names.keys()
@@ -250,6 +253,7 @@ def results() -> Results:
         receiving.ALONE,
         passing.ALONE,
         passing.PUMP,
+        mcp_calls.ALONE,
         "once",
         "16 times",
     )

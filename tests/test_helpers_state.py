@@ -173,6 +173,9 @@ def imported_agent(sources: SchemaChoice, path: str, folder: Path) -> tuple[Modu
     source = (REPOSITORY / path).read_text(encoding="utf-8")
     (folder / "agent.py").write_text(re.sub(r"from acp_echo_v\d", "from .acp", source), encoding="utf-8")
     (folder / "__init__.py").write_text("", encoding="utf-8")
+    for name in re.findall(r"^from \.(\w+) import", source, flags=re.MULTILINE):
+        if (module := (REPOSITORY / path).with_name(f"{name}.py")).exists():
+            shutil.copy(module, folder)
     package = import_folder(folder)
     agent = importlib.import_module(f"{package.__name__}.agent").EchoAgent
     agent.pause = 0

@@ -23,10 +23,7 @@ from tests.network.in_process import Seen, certificate_files, connection, served
 from tests.network.package import remote_package
 from tests.support import require
 
-pytestmark = [
-    pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="ends the program by a signal"),
-]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends the program by a signal")
 
 Json = Any
 SECONDS = 120

@@ -39,7 +39,7 @@ class McpBridge:
             return server
         found = await self._caller.request(server.server_id, "server/discover", {"_meta": _required({})})
         entry = await self._endpoint.offer(_Forwarding(self._caller, server, found), name=server.name)
-        headers = [(each.name, each.value) for each in entry.headers]
+        headers = [(each.name, each.value) for each in entry.headers or ()]
         return HttpParameters(name=server.name, url=entry.url, headers=headers, meta=server.meta)
 
     async def close(self) -> None:
@@ -60,7 +60,7 @@ class _Forwarding(Server[Any]):
         self.middleware.append(self._forward)
         self._caller = caller
         self._server_id = server.server_id
-        self._able = discovered.get("capabilities") or {}
+        self._able: Any = discovered.get("capabilities") or {}
 
     def get_capabilities(self, *args: Any, **options: Any) -> Any:
         """Those of the server of the client."""

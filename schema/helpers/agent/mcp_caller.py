@@ -134,9 +134,10 @@ class _Call:
         server_id, request_id = self.key
         given = UNSET if params is None else dict(params)
         request = MessageMcpRequest(server_id=server_id, request_id=request_id, method=method, params=given)
-        self._task = asyncio.ensure_future(client.mcp_message(request))
+        task: asyncio.Task[Any] = asyncio.ensure_future(client.mcp_message(request))
+        self._task = task
         try:
-            found = await self._task
+            found = await task
         except RequestError as error:
             raise _error(error.code, error.message, error.data) from None
         except ConnectionClosed as error:
@@ -188,7 +189,7 @@ class _Link:
 
     async def _call(self, sent: JSONRPCRequest) -> None:
         try:
-            result = await self._caller.request(
+            result: Any = await self._caller.request(
                 self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._give
             )
             if not isinstance(result, dict):
