@@ -220,7 +220,7 @@ class Server:
     """The connections of an application, and the tasks that serve them. `serve` runs until the connection has ended."""
 
     def __init__(
-        self, serve: Callable[[ServerTransport], Awaitable[object]], limits: RemoteLimits, options: ConnectionOptions
+        self, serve: Callable[[Any], Awaitable[object]], limits: RemoteLimits, options: ConnectionOptions
     ) -> None:
         self._serve_transport = serve
         self.limits = limits

@@ -86,7 +86,7 @@ def _reader(known: Any, instances: Any, decode: Callable[..., Any]) -> Callable[
         if isinstance(value, instances):
             return value
         context: Any = info.context
-        on_drop: Any = context.get("on_drop") if isinstance(context, Mapping) else None
+        on_drop: Any = context.get("on_drop") if isinstance(info.context, Mapping) else None
         try:
             return decode(known, value, on_drop=on_drop)
         except DecodeError as error:

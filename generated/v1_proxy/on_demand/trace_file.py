@@ -55,9 +55,9 @@ class Mask:
 
     def masked(self, message: Any, sender: str, to: str) -> Any:
         """The message without its secrets."""
-        if isinstance(message, list):
+        if _is_array(message):
             return [self.masked(each, sender, to) for each in message]
-        number: Any = message.get("id") if isinstance(message, dict) else None
+        number: Any = message.get("id") if _is_object(message) else None
         if not isinstance(number, (int, str)):
             return self._value(message)
         if self._asks(message):
@@ -71,7 +71,7 @@ class Mask:
 
     def _asks(self, message: Any) -> bool:
         """True for a request with a secret result, and for one that has it within: a proxy passes it on like that."""
-        while isinstance(message, dict):
+        while _is_object(message):
             if self._is_secret(message.get("method")):
                 return True
             message = message.get("params")
@@ -81,9 +81,9 @@ class Mask:
         return isinstance(method, str) and method in self._params
 
     def _value(self, value: Any) -> Any:
-        if isinstance(value, list):
+        if _is_array(value):
             return [self._value(each) for each in value]
-        if not isinstance(value, dict):
+        if not _is_object(value):
             return value
         found = {name: self._member(name, each) for name, each in value.items()}
         if self._is_secret(method := value.get("method")) and "params" in value:  # it may be within another message
@@ -94,15 +94,23 @@ class Mask:
         if name not in self._properties:
             return self._value(value)
         # the members of an object have the names of what is secret; those of an array say them in a member
-        return _hidden(value, self._properties[name] if isinstance(value, list) else frozenset())
+        return _hidden(value, self._properties[name] if _is_array(value) else frozenset())
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 def _hidden(value: Any, shown: frozenset[str] = frozenset()) -> Any:
     """The value with all its texts and numbers masked, but for the members `shown`."""
-    if isinstance(value, dict):
+    if _is_object(value):
         is_shown = {name for name, each in value.items() if name in shown and isinstance(each, str)}
         return {name: each if name in is_shown else _hidden(each, shown) for name, each in value.items()}
-    if isinstance(value, list):
+    if _is_array(value):
         return [_hidden(each, shown) for each in value]
     return value if value is None or isinstance(value, bool) else _MASKED
 
