@@ -12,8 +12,8 @@ from tests.support import REPOSITORY
 
 ORDER = (
     *("acpgen", "text", "diagnostics", "flavours", "roles"),
-    *("schema", "ir", "emit", "output", "config", "sources", "pipeline", "sources.carrying", "sources.revisions"),
-    *("check", "scaffold", "rfd", "show", "diff", "reference", "trace", "cli", "__main__"),
+    *("schema", "ir", "emit", "output", "config", "sources", "pipeline"),
+    *("drift", "scaffold", "rfd", "show", "diff", "reference", "trace", "cli", "__main__"),
 )
 """The rooms from the bottom up. A module imports from its own room and from those before it, at any time."""
 
