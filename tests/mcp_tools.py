@@ -30,6 +30,7 @@ class Tools:
         self.cancelled = 0
         self.entered = 0
         self.left = 0
+        self.reported = 0
         self.started = asyncio.Event()
         self.go = asyncio.Event()
         self.bus = InMemorySubscriptionBus()
@@ -60,6 +61,7 @@ class Tools:
         """Report progress."""
         for number in range(to):
             await ctx.report_progress(number + 1, to)
+            self.reported += 1
         self.context = ctx
         return "counted"
 

@@ -142,6 +142,26 @@ def test_calls_after_the_end_of_the_connection(acp: ModuleType) -> None:
     run(main())
 
 
+def test_a_subscription_ends_with_its_server(acp: ModuleType) -> None:
+    from mcp.shared.subscriptions import ToolsListChanged
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        params = {"notifications": {"toolsListChanged": True}}
+        listening = asyncio.ensure_future(code(both.raw(server_id, "subscriptions/listen", params)))
+        while len(both.notifications) < 1:
+            await asyncio.sleep(0.01)
+        await tools.bus.publish(ToolsListChanged())
+        while len(both.notifications) < 2:
+            await asyncio.sleep(0.01)
+        await both.provider.withdraw(acp.McpServerAcp(name="tools", server_id=server_id))
+        assert await listening == -32800
+        await tools.bus.publish(ToolsListChanged())
+        assert await code(both.raw(server_id, "subscriptions/listen", params)) == -33001
+        assert len(both.notifications) == 2
+
+    play(acp, talk)
+
+
 # --- A client that misuses its agent ---------------------------------------------------------------------------------
 
 
@@ -166,6 +186,26 @@ def test_results_of_10_megabytes(acp: ModuleType) -> None:
                 assert len((await client.list_tools()).tools) == 1
 
     run(main())
+
+
+@pytest.mark.full
+def test_10_000_notifications_and_a_slow_reader(acp: ModuleType) -> None:
+    """All of them come, in their order, before the result; what waits is bounded, as the server waits, too."""
+    seen, most = list[float](), list[int]()
+
+    async def talk(both: Pair, tools: Tools, server_id: str) -> None:
+        async def take(notification: Any) -> None:
+            await asyncio.sleep(0)
+            seen.append(notification.params["progress"])
+            most.append(tools.reported - len(seen))
+
+        meta = {**REQUIRED, "progressToken": "p"}
+        params = {"name": "count", "arguments": {"to": 10_000}, "_meta": meta}
+        await both.caller.request(server_id, "tools/call", params, on_notification=take)
+        assert seen == [*range(1, 10_001)]
+        assert max(most) < 1000
+
+    play(acp, talk)
 
 
 def test_notifications_about_calls_of_others(acp: ModuleType) -> None:

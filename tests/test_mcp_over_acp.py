@@ -489,6 +489,36 @@ def test_responses_of_a_client_that_are_not_as_they_should_be(acp: ModuleType, a
     run(main())
 
 
+def test_an_error_keeps_all_that_it_has(acp: ModuleType) -> None:
+    """A member that MCP does not know, and data of null, reach the agent as they are."""
+    error = {"code": -7, "message": "no", "data": None, "hint": {"a": [1]}}
+    found = list[Any]()
+
+    class Odd(acp.Client):  # type: ignore[name-defined,misc]
+        async def fallback_request(self, method: str, params: Any) -> Any:
+            return {"error": error}
+
+    class Calling(acp.Agent):  # type: ignore[name-defined,misc]
+        async def initialize(self, params: Any) -> Any:
+            return acp.InitializeResponse(**hello(acp, ("acp",)))
+
+        async def ext_method(self, method: str, params: Any) -> Any:
+            request = acp.MessageMcpRequest(server_id="s", request_id="r", method="tools/list")
+            found.append(await self.client.mcp_message(request))
+            return {}
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        serving = asyncio.ensure_future(acp.serve_agent(Calling, near))
+        async with acp.connect(Odd, far) as agent:
+            await agent.initialize(acp.InitializeRequest(**greeting(acp)))
+            await agent.ext_method("_call", {})
+        await serving
+
+    run(main())
+    assert acp.encode(found[0]) == {"error": error}
+
+
 def test_a_result_of_null_is_a_result(acp: ModuleType) -> None:
     async def main() -> None:
         async with scripted(acp, lambda _: acp.MessageMcpResponseResult(result=None)) as caller:

@@ -83,9 +83,8 @@ async def connected(server: McpParameters) -> AsyncGenerator[mcp.Client, None]:
         async with mcp.Client(program) as client:
             yield client
     elif server.kind == "http":
-        limits = httpx2.Timeout(30, read=300)
-        async with httpx2.AsyncClient(headers=server.headers, timeout=limits) as http:
-            async with mcp.Client(streamable_http_client(server.url, http_client=http)) as client:
-                yield client
+        http = httpx2.AsyncClient(headers=server.headers, timeout=httpx2.Timeout(30, read=300))
+        async with http, mcp.Client(streamable_http_client(server.url, http_client=http)) as client:
+            yield client
     else:
         raise ValueError(f"it is of the kind {server.kind}")
