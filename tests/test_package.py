@@ -91,8 +91,8 @@ def contents(wheel: Path) -> dict[str, bytes]:
 def test_the_wheel_carries_schemas_templates_and_license(wheel: Path) -> None:
     names = contents(wheel).keys()
     for folder in ("schema", "templates"):
-        files = [path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
-        assert {f"acpgen/_data/{name}" for name in files} <= names
+        paths = [path for path in (REPOSITORY / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        assert {f"acpgen/_data/{path.relative_to(REPOSITORY).as_posix()}" for path in paths} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names} == {"acpgen", f"acpgen-{acpgen.__version__}.dist-info"}
 
