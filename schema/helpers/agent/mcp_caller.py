@@ -189,10 +189,11 @@ class _Link:
 
     async def _call(self, sent: JSONRPCRequest) -> None:
         try:
-            result: Any = await self._caller.request(
+            found = await self._caller.request(
                 self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._give
             )
-            if not isinstance(result, dict):
+            result: Any = found
+            if not isinstance(found, dict):
                 raise MCPError(_FAILED, "the result is no object, which a client of MCP cannot take")
         except MCPError as error:
             await self._give(JSONRPCError(jsonrpc="2.0", id=sent.id, error=_data(error)))
