@@ -75,7 +75,7 @@ class Output:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles; types alone are for whoever reads messages of either side."""
+        """The roles; types alone read messages of either side."""
         return (RoleChoice.BOTH if self.flavour else RoleChoice(self["role"])).roles
 
     @property

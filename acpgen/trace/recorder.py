@@ -142,7 +142,7 @@ class _Recorder:
 
 
 def _kill(command: int) -> None:
-    """End the command of a pump that was killed: whoever killed it believes that it was the command."""
+    """End the command of a pump that was killed: its client meant to kill the command."""
     with contextlib.suppress(OSError):
         os.kill(command, 0)  # fails if it has ended before: what it has left behind is not ours to end
         os.killpg(command, signal.SIGKILL)
