@@ -261,7 +261,7 @@ def test_in_any_order(protocol: int) -> None:
         shuffled = generator.sample(extensions(protocol), k=len(extensions(protocol)))
         found = fine(protocol, *shuffled)
         assert json.dumps(found.root) == json.dumps(expected.root)
-        assert found.gates == expected.gates
+        assert found.facts == expected.facts
 
 
 def some_combinations(protocol: int) -> Iterator[list[Fragment]]:
@@ -332,7 +332,7 @@ def test_each_brings_its_methods_with_their_gates(protocol: int, extension: Frag
     kind, _, name = capability.partition(".")
     place = PLACES[protocol].get(kind)
     path = f"{place}.{name}" if place else f"{OTHERS[protocol]}.{capability}"
-    gates = fine(protocol, extension).gates
+    gates = fine(protocol, extension).facts.gates
     assert {wire: str(gates[wire]) for wire in new} == dict.fromkeys(wires, f"{path} of InitializeResponse")
     assert gates.keys() - load_facts(release_of(protocol)).gates.keys() == new
 
