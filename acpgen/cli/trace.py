@@ -31,47 +31,55 @@ def _address(value: str | None) -> str | None:
     return value
 
 
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE | -- COMMAND...", help="The messages to check; or what to record.", show_default=False
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a page to look at the messages.", show_default=False),
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        callback=_address,
+        help="The page of `acpgen docs` that the page links to: its address, or a path from the page.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Record here what COMMAND reads and writes, or what passes."),
+]
+Listen = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Wait here for clients, and pass on what they send.", show_default=False),
+]
+Connect = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The remote agent to which --listen passes it on.", show_default=False),
+]
+Secrets = Annotated[bool, typer.Option("--secrets", help="Record, or show, secrets as they are.")]
+MaxMib = Annotated[
+    int,
+    typer.Option("--max-mib", min=1, help="The size at which the file is renamed to FILE.1, and begins anew."),
+]
+
+
 @parameters.takes_sources
 def trace_command(
     given: Given,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE | -- COMMAND...", help="The messages to check; or what to record.", show_default=False
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write a page to look at the messages.", show_default=False),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            callback=_address,
-            help="The page of `acpgen docs` that the page links to: its address, or a path from the page.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Record here what COMMAND reads and writes, or what passes."),
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Wait here for clients, and pass on what they send.", show_default=False
-        ),
-    ] = None,
-    connect: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The remote agent to which --listen passes it on.", show_default=False),
-    ] = None,
-    secrets: Annotated[bool, typer.Option("--secrets", help="Record, or show, secrets as they are.")] = False,
-    max_mib: Annotated[
-        int,
-        typer.Option("--max-mib", min=1, help="The size at which the file is renamed to FILE.1, and begins anew."),
-    ] = 64,
+    words: Words = None,
+    html: Html = None,
+    reference: Reference = None,
+    out: Out = None,
+    listen: Listen = None,
+    connect: Connect = None,
+    secrets: Secrets = False,
+    max_mib: MaxMib = 64,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Check a recorded conversation: each message against the schema, and the order of the messages. Or record one.
@@ -93,21 +101,42 @@ def trace_command(
     - `acpgen trace --out messages.jsonl -- my-agent --acp`
     - `acpgen trace --out messages.jsonl --listen localhost:9000 --connect https://agent.example.org/acp`
     """
-    words = words or []
     if out is not None or listen is not None or connect is not None:
-        from acpgen.cli.record import record, record_remote
+        _record(words or [], out, (listen, connect), shows_secrets=secrets, max_mib=max_mib)
+    else:
+        _check(words or [], given, form, page=(html, reference), shows_secrets=secrets)
 
-        if listen is None and connect is None and out is not None and words:
-            raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
-        if listen is None or connect is None or out is None or words:
+
+def _record(
+    words: list[str], out: Path | None, ends: tuple[str | None, str | None], *, shows_secrets: bool, max_mib: int
+) -> None:
+    """Record a command, or what passes between two ends: HOST:PORT, and the URL of a remote agent."""
+    from acpgen.cli.record import record, record_remote
+
+    match out, ends, bool(words):
+        case Path(), (None, None), True:
+            raise typer.Exit(record(tuple(words), out, shows_secrets=shows_secrets, max_mib=max_mib))
+        case Path(), (str(listen), str(connect)), False:
+            record_remote(listen, connect, out, shows_secrets=shows_secrets, max_mib=max_mib)
+        case _:
             hint = "a recording needs --out FILE, and either -- COMMAND or both --listen and --connect"
             raise input_error("usage", "it is not clear what to record", hint=hint)
-        record_remote(listen, connect, out, shows_secrets=secrets, max_mib=max_mib)
-        return
+
+
+def _check(
+    words: list[str],
+    given: Given,
+    form: DiagnosticFormat,
+    *,
+    page: tuple[Path | None, str | None],
+    shows_secrets: bool,
+) -> None:
+    """Print what is wrong with a file, and write its page, which links to a reference."""
     if len(words) != 1:
         hint = "to record what a command reads and writes, add --out FILE"
         raise input_error("usage", "one FILE can be checked at a time", hint=hint)
-    trace = _read(Path(words[0]), given, form, keep=html is not None, shows_secrets=secrets)
+    html, reference = page
+    trace = _read(Path(words[0]), given, form, keep=html is not None, shows_secrets=shows_secrets)
     if html is not None:
         _write_page(html, trace, reference)
     if form is DiagnosticFormat.TEXT:
