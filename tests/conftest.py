@@ -48,6 +48,8 @@ SAMPLED = {
     "test_diff_history": 3,
     "test_diff_rules": 2,
     "test_hostile": 3,
+    "test_proxy_conversations": 3,
+    "test_remote_conversations": 2,
     "test_round_trip": 3,
     "test_sizes": 3,
     "test_stability": 3,

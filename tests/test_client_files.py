@@ -413,6 +413,6 @@ def test_folders_that_become_links_meanwhile(acp: Any, root: Path) -> None:
     race(acp, root, "new", 200)
 
 
-@pytest.mark.full
+@pytest.mark.deep
 def test_folders_that_become_links_very_often(acp: Any, root: Path) -> None:
     race(acp, root, "new", 3_000)

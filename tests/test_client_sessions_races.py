@@ -19,7 +19,7 @@ from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
 QUICK = range(40)
-MORE = range(40, 300)
+MORE = range(40, 120)
 ALL = range(40, 2040)
 
 

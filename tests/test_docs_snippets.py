@@ -97,7 +97,7 @@ def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.Fix
         assert ran.text == ran.block.text, "accept it with --accept-goldens"
 
 
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 def test_snippets_are_typed(checker: str, played: Played) -> None:
     require(find_spec(checker), checker)
     (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")

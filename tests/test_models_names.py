@@ -69,7 +69,11 @@ def test_insertions_rename_nothing(packages: Packages, flavour: Flavour, protoco
 
 
 @pytest.mark.full
-@FLAVOURS
+@pytest.mark.parametrize(
+    "flavour",
+    [Flavour.PYDANTIC, pytest.param(Flavour.TYPEDDICT, marks=pytest.mark.deep)],
+    ids=lambda flavour: flavour.value,
+)
 def test_each_insertion_of_the_stability_tests_renames_nothing(packages: Packages, flavour: Flavour) -> None:
     """A member at the start, in the middle and at the end of unions of all kinds: only its own names are new."""
     root = root_of(1)

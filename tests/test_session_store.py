@@ -388,8 +388,8 @@ def _texts(update: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("base", [V1, V2], ids=["v1", "v2"])
 @pytest.mark.parametrize(
     "kills",
-    [10, pytest.param(100, marks=pytest.mark.full), pytest.param(KILLS, marks=pytest.mark.deep)],
-    ids=["few", "more", "all"],
+    [10, pytest.param(KILLS, marks=pytest.mark.deep)],
+    ids=["few", "all"],
 )
 def test_kills_lose_nothing_that_was_answered(packages: Packages, file: Path, base: Any, kills: int) -> None:
     """A prompt that was answered is loaded once, in its place; so is what was said for it."""

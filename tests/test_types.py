@@ -22,6 +22,7 @@ from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import run_acpgen
 from tests.golden_cases import GENERATED
 from tests.support import (
+    DEEP,
     Packages,
     fitting_fragments,
     package_folder,
@@ -64,8 +65,12 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add_packages(home: Path) -> None:
-    """Every bundled schema with its extensions, one with all options, and packages of two protocols."""
-    for release in list_releases():
+    """Bundled schemas with their extensions, one with all options, and packages of two protocols.
+
+    CI checks the oldest and the newest schema of each protocol; the session `deep` checks all.
+    """
+    known = [[each for each in list_releases() if each.protocol == protocol] for protocol in (1, 2)]
+    for release in list_releases() if DEEP else [end for releases in known for end in {releases[0], releases[-1]}]:
         sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
         shutil.copytree(package_folder(sources), home / name_of(release))
     options = Options(open=True, keep_unknown=True)
@@ -188,7 +193,7 @@ def test_packages_examples_and_projects_are_clean(check: Check, everything: Path
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("system", ["win32", "darwin"])
+@pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.deep)])
 def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""
     shutil.copytree(package_folder(SchemaChoice()), tmp_path / "acp")

@@ -256,7 +256,8 @@ def cases() -> Iterator[Any]:
         for version in (1, 2):
             few = QUICK if chain in (plain, forwarded, typed) or version == 1 else 0
             for count in filter(None, (few, FULL)):
-                marks = [pytest.mark.full] if count == FULL else []
+                is_chosen = chain in (forwarded_twice, typed_and_forwarded)  # the others are parts of them
+                marks = [] if count != FULL else [pytest.mark.full] if is_chosen else [pytest.mark.deep]
                 yield pytest.param(chain, version, count, id=f"{chain.__name__}-v{version}-{count}", marks=marks)
 
 
