@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -96,6 +97,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item in chosen]
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out what stays for ever: with all tests in memory, a collection takes 0.3 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def sample(items: Iterable[T]) -> set[T]:

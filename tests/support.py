@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import json
 import os
@@ -180,6 +181,7 @@ class Packages:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
             _link(package_folder(*sources, roles=roles, options=options, remote=remote), folder)
             self._known[key] = import_folder(folder)
+            gc.freeze()  # it stays to the end
         return self._known[key]
 
     def of(self, schema: Mapping[str, Any], options: Options | None = None) -> ModuleType:
