@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Literal
 
@@ -19,6 +20,7 @@ class Relay:
         self.is_open = asyncio.Event()
         self.is_open.set()
         self.holds = asyncio.Event()  # something waits
+        self.passed: Counter[Direction] = Counter()  # bytes
         self._held: Direction | None = None
         self._target = port
         self._writers: set[asyncio.StreamWriter] = set()
@@ -63,6 +65,7 @@ class Relay:
                 if self._held == direction:
                     self.holds.set()
                     continue
+                self.passed[direction] += len(data)
                 writer.write(data)
                 await writer.drain()
         finally:

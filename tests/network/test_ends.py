@@ -83,8 +83,10 @@ def test_a_network_that_is_lost_while_the_agent_sends(transport: str, tmp_path: 
             async with relaying(server.port) as relay, connecting(transport, relay.port) as agent:
                 await initialize(agent)
                 await open_session(agent, "/1")
+                before = relay.passed["down"]
                 calls = [asyncio.create_task(prompt(agent, "/1", "pad 8000000")) for _ in range(3)]
-                await asyncio.sleep(0.1)
+                while relay.passed["down"] < before + 2**16:
+                    await asyncio.sleep(0)
                 relay.freeze()
                 async with asyncio.timeout(SECONDS):
                     while (await server.state())["connections"]:
