@@ -91,16 +91,18 @@ async def requests(pair: Pair) -> list[Json]:
 async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
     app = _proxy_app(setup, stage) if setup.proxy else _our_app(setup, stage)
     journal = Journal(app)
-    async with serving(journal) as port:
-        url = f"http://127.0.0.1:{port}{PATH}"
-        async with _process(stage, *stage.peer(setup), setup.transport, url) as process:
-            pair = OurServer(setup, process, journal)
-            pair.url = url
-            try:
-                yield pair
-            finally:
-                await pair.end()
-                pair.left = await _connections_left(app)
+    async with (
+        serving(journal) as port,
+        stage.passing(f"http://127.0.0.1:{port}{PATH}") as url,
+        _process(stage, *stage.peer(setup), setup.transport, url) as process,
+    ):
+        pair = OurServer(setup, process, journal)
+        pair.url = url
+        try:
+            yield pair
+        finally:
+            await pair.end()
+            pair.left = await _connections_left(app)
 
 
 def _our_app(setup: Setup, stage: Stage) -> Any:
@@ -153,7 +155,7 @@ async def their_server(setup: Setup, stage: Stage) -> AsyncGenerator[str, None]:
 
 @asynccontextmanager
 async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
-    async with their_server(setup, stage) as url:
+    async with their_server(setup, stage) as server, stage.passing(server) as url:
         start = partial(connect, stage.acp, setup.transport, url)
         if setup.proxy:
             start = partial(_spawn_proxy, setup, stage, url)

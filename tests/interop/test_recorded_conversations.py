@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +14,10 @@ import pytest
 
 from tests.command_line import run_acpgen
 from tests.interop.pairs import HERE, OF_ONE, Json, Pair, Setup, Stage, open_pair
+from tests.interop.remote_pairs import OVER_HTTP, OVER_HTTP2, OVER_WEBSOCKET, PATH, open_remote_pair
 from tests.interop.theatre import VALUES, Theatre, answers_of
 from tests.interop.values import SESSION, TEXT
+from tests.network.recorder import lines, relay
 
 pytestmark = pytest.mark.full
 
@@ -136,4 +140,28 @@ def test_conversations_of_our_packages_have_no_mistakes(
     said = {each["msg"]["method"] for each in lines if "method" in each.get("msg", {})}
     assert said >= USUAL
     assert {each["from"] for each in lines if "msg" in each} == {"agent", "client"}
+    assert traced(trace) == []
+
+
+@pytest.mark.parametrize("setup", [*OVER_HTTP, *OVER_HTTP2, *OVER_WEBSOCKET], ids=str)
+def test_conversations_on_the_network_have_no_mistakes(theatre: Theatre, setup: Setup, tmp_path: Path) -> None:
+    """With each SDK on one side, and `acpgen trace --listen` between."""
+    trace = tmp_path / "trace.jsonl"
+
+    @asynccontextmanager
+    async def passing(url: str) -> AsyncGenerator[str, None]:
+        async with relay(url, trace) as found:
+            yield f"http://127.0.0.1:{found.port}{PATH}"
+
+    async def scenario() -> None:
+        async with open_remote_pair(setup, replace(theatre.stage(setup), passing=passing)) as pair:
+            await play(pair, setup)
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+    found = lines(trace)
+    messages = [each for each in found if "msg" in each]
+    assert {each["msg"]["method"] for each in messages if "method" in each["msg"]} >= USUAL
+    assert {each["from"] for each in messages} == {"agent", "client"}
+    heads = [each for each in found if "acp_trace" in each]
+    assert [each["transport"] for each in heads] == ["http" if setup.is_http else "websocket"]
     assert traced(trace) == []

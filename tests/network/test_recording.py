@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import signal
 import stat
 import sys
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +18,11 @@ import pytest
 from tests.command_line import run_acpgen
 from tests.network.in_process import Seen, certificate_files, connection, served
 from tests.network.package import remote_package
+from tests.network.recorder import SECONDS, checked, lines, relay, said
 from tests.support import require
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends the program by a signal")
 
-Json = Any
-SECONDS = 120
 SECRET = "sk-7d1"
 
 
@@ -35,52 +31,6 @@ def _parsers() -> None:
     for name in ("h11", "hpack", "hyperframe", "wsproto"):
         require(find_spec(name), name)
     remote_package()  # not in the time of a test
-
-
-@dataclass
-class Relay:
-    """A running `acpgen trace --listen`."""
-
-    port: int
-    file: Path
-    process: asyncio.subprocess.Process
-
-
-@contextlib.asynccontextmanager
-async def relay(url: str, file: Path, *options: str, **variables: str) -> AsyncGenerator[Relay, None]:
-    """Record what passes to a URL."""
-    given = ("--listen", "127.0.0.1:0", "--connect", url, "--out", str(file), *options)
-    command = [sys.executable, "-m", "acpgen", "trace", *given]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stderr=pipe, env={**os.environ, **variables})
-    assert process.stderr is not None
-    try:
-        started = (await process.stderr.readline()).decode()
-        assert started.startswith("acpgen trace: recording from http://127.0.0.1:"), started
-        yield Relay(int(started.split("127.0.0.1:")[1].split("/")[0].split()[0]), file, process)
-        process.send_signal(signal.SIGTERM)
-        rest = await asyncio.wait_for(process.stderr.read(), SECONDS)
-        assert (await process.wait(), rest.decode()) == (0, "")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-def lines(file: Path) -> list[Json]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
-def said(file: Path) -> dict[str, list[Json]]:
-    """The messages of each sender, in their order; those that answer at the same time have none."""
-    found = [line for line in lines(file) if "msg" in line]
-    by_side = {side: [line["msg"] for line in found if line["from"] == side] for side in ("client", "agent")}
-    return {side: sorted(each, key=json.dumps) for side, each in by_side.items()}
-
-
-def checked(file: Path) -> list[Json]:
-    found: list[Json] = json.loads(run_acpgen("trace", file, "--format", "json", cwd=file.parent).stderr)
-    return found
 
 
 def options(file: Path) -> Any:
