@@ -119,6 +119,7 @@ def _types(environment: Environment, model: ir.Model) -> str:
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
+        "The messages come in the order of a conversation, each with what it consists of. "
         "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
         "Constructors take keywords only."
     )

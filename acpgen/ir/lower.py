@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +16,13 @@ from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods, only_sent
 from acpgen.ir.objects import Definitions, Property, Shape
-from acpgen.ir.order import in_dependency_order
+from acpgen.ir.order import in_reading_order, references
 from acpgen.ir.relations import Coverage
 from acpgen.ir.unions import lower_objects, lower_values
 from acpgen.ir.validate import check_model, check_vendor_methods
+from acpgen.roles import Side
 from acpgen.schema.compose import Composed
+from acpgen.schema.facts import Negotiation
 from acpgen.schema.walk import definition_pointer, description
 
 
@@ -38,7 +41,7 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
         if name not in context.definitions.envelopes and name not in context.definitions.absorbed:
             lowering.definition(name)
     report.raise_errors()
-    definitions = in_dependency_order(fill_defaults(context))
+    definitions = fill_defaults(context)
     report.raise_errors()
     methods = lower_methods(context, composed)
     model = ir.Model(
@@ -46,7 +49,7 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
         release=composed.release,
         origin=composed.base.origin,
         extensions=tuple(fragment.document.origin for fragment in composed.fragments),
-        definitions=definitions,
+        definitions=in_reading_order(definitions, _in_conversation(methods, composed.facts.negotiation)),
         methods=methods,
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),
@@ -57,6 +60,20 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
     check_vendor_methods(methods, composed, report)
     report.raise_errors()
     return model
+
+
+def _in_conversation(methods: Iterable[ir.Method], negotiation: Negotiation | None) -> Iterator[str]:
+    """What messages carry: of the method that begins, then of what the client calls, what the agent calls, the rest."""
+    begins = negotiation.method if negotiation else None
+    order = [(side,) for side in Side]
+
+    def place(method: ir.Method) -> tuple[bool, int]:
+        return method.wire != begins, order.index(method.handlers) if method.handlers in order else len(order)
+
+    for method in sorted(methods, key=place):
+        for carried in (method.params, method.result):
+            if carried is not None:
+                yield from references(carried)
 
 
 class _Lowering:

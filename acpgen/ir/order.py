@@ -1,4 +1,4 @@
-"""Order definitions so that Python can execute them, and list the parts of a type."""
+"""Order definitions so that they can be read and executed, and list the parts of a type."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from acpgen.ir import model as ir
 
 
-def in_dependency_order(definitions: Mapping[str, ir.Definition]) -> tuple[ir.Definition, ...]:
-    """The definitions in schema order, except that each comes after those that it needs at import.
+def in_reading_order(definitions: Mapping[str, ir.Definition], first: Iterable[str]) -> tuple[ir.Definition, ...]:
+    """The definitions that are named in `first`, each before what it uses, and then the others in schema order.
 
-    A class needs its base; a union or alias needs its members. Fields need nothing: annotations are not evaluated.
+    Except that each comes after those that it needs at import.
     """
     ordered: dict[str, ir.Definition] = {}
-
-    def place(definition: ir.Definition) -> None:
-        if definition.name in ordered:
-            return
-        for name in needs(definition):
-            place(definitions[name])
-        ordered[definition.name] = definition
-
-    for definition in definitions.values():
-        place(definition)
+    waiting = [*first, *definitions][::-1]  # a stack: definitions may be nested deeper than Python calls
+    while waiting:
+        placed = list(_place(waiting.pop(), definitions, ordered))
+        waiting += [name for each in placed for name in parts(each)][::-1]
     return tuple(ordered.values())
 
 
+def _place(
+    name: str, definitions: Mapping[str, ir.Definition], ordered: dict[str, ir.Definition]
+) -> Iterator[ir.Definition]:
+    """Add a definition after those that it needs; yields what was added."""
+    if name not in ordered:
+        for each in needs(definitions[name]):
+            yield from _place(each, definitions, ordered)
+        ordered[name] = definitions[name]
+        yield ordered[name]
+
+
 def needs(definition: ir.Definition) -> Iterable[str]:
-    """The definitions that must exist before `definition` can."""
+    """The definitions that must exist before `definition` can: the base of a class, the members of a union or alias.
+
+    Fields need nothing: annotations are not evaluated.
+    """
     if isinstance(definition, ir.Struct):
         return (definition.base,) if definition.base else ()
     return (name for each in types_of(definition) for name in references(each))

@@ -58,6 +58,9 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
+decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
+decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
+decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_session_list_capabilities: Final = partial(decode_bare, types.SessionListCapabilities)
 decode_session_delete_capabilities: Final = partial(decode_bare, types.SessionDeleteCapabilities)
 decode_session_additional_directories_capabilities: Final = partial(
@@ -66,9 +69,6 @@ decode_session_additional_directories_capabilities: Final = partial(
 decode_session_resume_capabilities: Final = partial(decode_bare, types.SessionResumeCapabilities)
 decode_session_close_capabilities: Final = partial(decode_bare, types.SessionCloseCapabilities)
 decode_logout_capabilities: Final = partial(decode_bare, types.LogoutCapabilities)
-decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
-decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
-decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_logout_request: Final = partial(decode_bare, types.LogoutRequest)
 decode_write_text_file_response: Final = partial(decode_bare, types.WriteTextFileResponse)
 decode_release_terminal_response: Final = partial(decode_bare, types.ReleaseTerminalResponse)
@@ -86,12 +86,510 @@ encode_close_session_response: Final = encode_bare
 encode_set_session_mode_response: Final = encode_bare
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("None", null, ()),
-    ("int", integer, ()),
-    ("str", string, ()),
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.client_capabilities = lenient_or_made(
+        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
+    )
+    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.FileSystemCapabilities)
+    value = data.get("readTextFile", False)
+    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
+    value = data.get("writeTextFile", False)
+    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientSessionCapabilities)
+    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
+    result.config_options = (
+        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
+    )
+    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
+    json_object(raw)
+    return types.CompactionCapabilities()
+
+
+def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionsCapabilities)
+    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
+    json_object(raw)
+    return types.NoticeCapabilities()
+
+
+def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.agent_capabilities = lenient_or_made(
+        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
+    )
+    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
+    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
+        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
+    }
+    if value.agent_info is not UNSET:
+        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentCapabilities)
+    value = data.get("loadSession", False)
+    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
+    result.prompt_capabilities = lenient_or_made(
+        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
+    )
+    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
+    result.session_capabilities = lenient_or_made(
+        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
+    )
+    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "loadSession": value.load_session,
+        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
+        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
+        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
+        "auth": encode_agent_auth_capabilities(value.auth),
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptCapabilities)
+    value = data.get("image", False)
+    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
+    value = data.get("audio", False)
+    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
+    value = data.get("embeddedContext", False)
+    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpCapabilities)
+    value = data.get("http", False)
+    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
+    value = data.get("sse", False)
+    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
+    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.list is not UNSET:
+        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
+        )
+    if value.resume is not UNSET:
+        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
+    if value.close is not UNSET:
+        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentAuthCapabilities)
+    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.logout is not UNSET:
+        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = value.env
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodAgent)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
+    "AuthMethod (type: 'terminal', …)",
+    "type",
+    {
+        "terminal": decode_auth_method_terminal,
+    },
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
 )
+
+
+def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthenticateRequest)
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionRequest)
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerHttp)
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerSse)
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerStdio)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.args = [] if data.get("args", UNSET) is None else array_at(data, "args", string)
+    result.env = [] if data.get("env", UNSET) is None else array_at(data, "env", decode_env_variable)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
+    "McpServer (type: 'http', 'sse', …)",
+    "type",
+    {
+        "http": decode_mcp_server_http,
+        "sse": decode_mcp_server_sse,
+    },
+    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
+)
+
+
+def decode_http_header(raw: Any) -> types.HttpHeader:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.HttpHeader)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoadSessionRequest)
+    result.mcp_servers = (
+        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
+    )
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsRequest)
+    value = data.get("cwd", UNSET)
+    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("cursor", UNSET)
+    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DeleteSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CloseSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionModeRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
+    return result
+
+
+def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestValueId)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag_or_fit(
+    "SetSessionConfigOptionRequest (type: 'boolean', …)",
+    "type",
+    {
+        "boolean": decode_set_session_config_option_request_boolean,
+    },
+    (
+        "SetSessionConfigOptionRequestValueId",
+        decode_set_session_config_option_request_value_id,
+        ("sessionId", "configId", "value"),
+    ),
+)
+
+
+def decode_prompt_request(raw: Any) -> types.PromptRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.prompt = array_at(data, "prompt", decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -282,522 +780,10 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
-def decode_env_variable(raw: Any) -> types.EnvVariable:
+def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.agent_capabilities = lenient_or_made(
-        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
-    )
-    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
-        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
-    }
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    value = data.get("loadSession", False)
-    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
-    result.prompt_capabilities = lenient_or_made(
-        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
-    )
-    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
-    result.session_capabilities = lenient_or_made(
-        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
-    )
-    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    value = data.get("image", False)
-    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
-    value = data.get("audio", False)
-    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
-    value = data.get("embeddedContext", False)
-    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    value = data.get("http", False)
-    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
-    value = data.get("sse", False)
-    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
-        else UNSET
-    )
-    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
-    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.list is not UNSET:
-        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    if value.resume is not UNSET:
-        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
-    if value.close is not UNSET:
-        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentAuthCapabilities)
-    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.logout is not UNSET:
-        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = value.env
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
-    "AuthMethod (type: 'terminal', …)",
-    "type",
-    {
-        "terminal": decode_auth_method_terminal,
-    },
-    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
-)
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = data["data"] if "data" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    return data if value.data is UNSET else {**data, "data": value.data}
-
-
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.client_capabilities = lenient_or_made(
-        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
-    )
-    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.FileSystemCapabilities)
-    value = data.get("readTextFile", False)
-    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
-    value = data.get("writeTextFile", False)
-    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientSessionCapabilities)
-    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
-    result.config_options = (
-        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
-    )
-    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
-    json_object(raw)
-    return types.CompactionCapabilities()
-
-
-def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionsCapabilities)
-    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
-    json_object(raw)
-    return types.NoticeCapabilities()
-
-
-def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthenticateRequest)
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionRequest)
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerHttp)
-    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerSse)
-    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerStdio)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.args = [] if data.get("args", UNSET) is None else array_at(data, "args", string)
-    result.env = [] if data.get("env", UNSET) is None else array_at(data, "env", decode_env_variable)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
-    "McpServer (type: 'http', 'sse', …)",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "sse": decode_mcp_server_sse,
-    },
-    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
-)
-
-
-def decode_http_header(raw: Any) -> types.HttpHeader:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.HttpHeader)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionRequest)
-    result.mcp_servers = (
-        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
-    )
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
+    result = new(types.CancelNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsRequest)
-    value = data.get("cwd", UNSET)
-    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
-    value = data.get("cursor", UNSET)
-    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DeleteSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CloseSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionModeRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestBoolean)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
-    return result
-
-
-def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestValueId)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag_or_fit(
-    "SetSessionConfigOptionRequest (type: 'boolean', …)",
-    "type",
-    {
-        "boolean": decode_set_session_config_option_request_boolean,
-    },
-    (
-        "SetSessionConfigOptionRequestValueId",
-        decode_set_session_config_option_request_value_id,
-        ("sessionId", "configId", "value"),
-    ),
-)
-
-
-def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.prompt = array_at(data, "prompt", decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -890,6 +876,14 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
     return result
 
 
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
+)
+
+
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
@@ -950,14 +944,6 @@ decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit
 )
 
 
-def decode_cancel_notification(raw: Any) -> types.CancelNotification:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelNotification)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
@@ -968,6 +954,136 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_error(raw: Any) -> types.Error:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = data["data"] if "data" in data else UNSET
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    return data if value.data is UNSET else {**data, "data": value.data}
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "currentModeId": value.current_mode_id,
+        "availableModes": [encode_session_mode(item) for item in value.available_modes],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "group": value.group,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"stopReason": value.stop_reason}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -1256,122 +1372,6 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "currentModeId": value.current_mode_id,
-        "availableModes": [encode_session_mode(item) for item in value.available_modes],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "id": value.id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "group": value.group,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"stopReason": value.stop_reason}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

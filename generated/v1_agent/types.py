@@ -4,7 +4,8 @@
 
 From ACP v1, 2026-11-02.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -21,23 +22,417 @@ class WithMeta(Struct, fields_last=True):
     """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-RequestId: TypeAlias = None | int | str
-"""Id of a JSON-RPC request: string, integer or null, which the response must repeat unchanged. Null and fractional
-numbers are best avoided; a message with no id at all is a notification.
+class InitializeRequest(WithMeta):
+    """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can
+    do.
+    """
+
+    protocol_version: ProtocolVersion
+    """Highest protocol version that the client can speak."""
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
+    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
+    client_info: Implementation | None | UnsetType = UNSET
+    """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
+
+
+ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
+"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
+through capabilities instead.
 """
 
 
-class WriteTextFileRequest(WithMeta):
-    """Parameters of `fs/write_text_file`, which may be called only if the client advertises
-    `clientCapabilities.fs.writeTextFile`.
+class ClientCapabilities(WithMeta):
+    """Features and methods the client offers, declared in `initialize` so that the agent knows what it may call."""
+
+    fs: FileSystemCapabilities = made(factory=lambda: FileSystemCapabilities())
+    """File operations the client is willing to perform at the agent's request."""
+    terminal: bool = False
+    """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
+    session: ClientSessionCapabilities | None | UnsetType = UNSET
+    """Session extensions the client offers. Null and absent both mean it offers none."""
+    auth: AuthCapabilities = made(factory=lambda: AuthCapabilities())
+    """Authentication support in the client; it limits what kinds of method can appear in the agent's `initialize`
+    response.
+    """
+    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
+    """Elicitation modes the client can handle, and so which ones the agent may use. Null and absent both mean that
+    elicitation is not on offer.
+    """
+
+
+class FileSystemCapabilities(WithMeta):
+    """The `fs/*` methods that the client implements."""
+
+    read_text_file: bool = False
+    """True if the agent may call `fs/read_text_file`."""
+    write_text_file: bool = False
+    """True if the agent may call `fs/write_text_file`."""
+
+
+class ClientSessionCapabilities(WithMeta):
+    """Extensions concerning sessions that the client declares during `initialize`."""
+
+    compaction: CompactionCapabilities | None | UnsetType = UNSET
+    """Declares with `{}` that the client handles every part of compaction reporting, which addresses compactions by ID.
+    Null and absent both mean it does not.
+    """
+    config_options: SessionConfigOptionsCapabilities | None | UnsetType = UNSET
+    """Extra kinds of configuration option the client understands. Null and absent both mean it declares no such
+    extension.
+    """
+    notices: NoticeCapabilities | None | UnsetType = UNSET
+    """Declares with `{}` that the client can show `notice` updates to the user. Null and absent both mean it cannot,
+    and agents must not send any.
+    """
+
+
+class CompactionCapabilities(Struct):
+    """Declares that the client understands compaction updates addressed by ID; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class SessionConfigOptionsCapabilities(WithMeta):
+    """Which kinds of session configuration option the client can handle beyond the basic one."""
+
+    boolean: BooleanConfigOptionCapabilities | None | UnsetType = UNSET
+    """`{}` lets the agent put options of type `boolean` in `configOptions`, which the client sets through
+    `session/set_config_option` with that type and a boolean. Null and absent both mean no support.
+    """
+
+
+class BooleanConfigOptionCapabilities(WithMeta):
+    """Declares that the client handles on/off configuration options; `{}` says so in full."""
+
+    __slots__ = ()
+
+
+class NoticeCapabilities(Struct):
+    """Declares that the client can show notices to the user as they arrive; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class AuthCapabilities(WithMeta):
+    """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
+    because they need extra work in the client.
+    """
+
+    terminal: bool = False
+    """True lets the agent offer methods of type `terminal`. Set it only if the client can start the agent again, as
+    configured, inside an interactive terminal.
+    """
+
+
+class ElicitationCapabilities(WithMeta):
+    """Which elicitation modes, `form` and `url`, the client can handle."""
+
+    form: ElicitationFormCapabilities | None | UnsetType = UNSET
+    """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
+    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
+    """Declares with `{}` that the client can direct the user to a web address. Null and absent both mean URL mode is
+    not declared.
+    """
+
+
+class ElicitationFormCapabilities(WithMeta):
+    """Details of `form` elicitation in the client; an empty object already declares support."""
+
+    __slots__ = ()
+
+
+class ElicitationUrlCapabilities(WithMeta):
+    """Details of `url` elicitation in the client; an empty object already declares support."""
+
+    __slots__ = ()
+
+
+class Implementation(WithMeta):
+    """Names the software at one end of the connection and its version; a `title` may be added for display."""
+
+    name: str
+    """Name for programs to work with; show it to people only when there is no `title`."""
+    title: str | None | UnsetType = UNSET
+    """Name to show to people; when missing, display `name` instead."""
+    version: str
+    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
+
+
+class InitializeResponse(WithMeta):
+    """Agent's answer to `initialize`: which protocol version will be spoken and what the agent can do."""
+
+    protocol_version: ProtocolVersion
+    """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
+    newest. A client that cannot speak it should disconnect.
+    """
+    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
+    """What this agent can do, so that the client knows which optional features it may use."""
+    auth_methods: list[AuthMethod] = made(factory=lambda: [])
+    """Ways to log in that the client may choose from; empty when the agent offers none."""
+    agent_info: Implementation | None | UnsetType = UNSET
+    """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
+    agents do well to send it.
+    """
+
+
+class AgentCapabilities(WithMeta):
+    """What the agent can do beyond the baseline, announced in its `initialize` response: session methods, prompt
+    content types, MCP transports and authentication.
+    """
+
+    load_session: bool = False
+    """True if the client may call `session/load` on this agent; defaults to false."""
+    prompt_capabilities: PromptCapabilities = made(factory=lambda: PromptCapabilities())
+    """Content types the agent accepts in `session/prompt` beyond the baseline."""
+    mcp_capabilities: McpCapabilities = made(factory=lambda: McpCapabilities())
+    """Which transports, besides the baseline, the agent can use to reach MCP servers."""
+    session_capabilities: SessionCapabilities = made(factory=lambda: SessionCapabilities())
+    """Optional session methods and fields that the agent offers."""
+    auth: AgentAuthCapabilities = made(factory=lambda: AgentAuthCapabilities())
+    """Optional authentication features of the agent, such as `logout`."""
+
+
+class PromptCapabilities(WithMeta):
+    """Content types the agent accepts in `session/prompt`. Every agent must take `text` and `resource_link` blocks;
+    clients may send any other kind only if its flag is true here.
+    """
+
+    image: bool = False
+    """True if prompts may contain `image` blocks."""
+    audio: bool = False
+    """True if prompts may contain `audio` blocks."""
+    embedded_context: bool = False
+    """True if prompts may contain `resource` blocks, which embed the contents of things the message refers to."""
+
+
+class McpCapabilities(WithMeta):
+    """Which MCP server transports the agent can connect through."""
+
+    http: bool = False
+    """True if the client may configure MCP servers of type `http`."""
+    sse: bool = False
+    """True if the client may configure MCP servers of type `sse`."""
+
+
+class SessionCapabilities(WithMeta):
+    """Optional session features of the agent. Every agent must support `session/update`, `session/new`,
+    `session/cancel` and `session/prompt`, so these are not listed; `session/load` has its own flag,
+    `agentCapabilities.loadSession`.
+    """
+
+    list: SessionListCapabilities | None | UnsetType = UNSET
+    """`{}` means the client may call `session/list`; a missing or `null` value means it is not offered."""
+    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
+    """`{}` means the client may call `session/delete` to remove entries from `session/list`; a missing or `null` value
+    means it is not offered.
+    """
+    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
+    """`{}` lets the client send `additionalDirectories` when it sets up a session; a missing or `null` value means it
+    is not offered. With `session/list`, the agent may report each session's full ordered root list.
+    """
+    resume: SessionResumeCapabilities | None | UnsetType = UNSET
+    """`{}` means the client may call `session/resume`; a missing or `null` value means it is not offered."""
+    close: SessionCloseCapabilities | None | UnsetType = UNSET
+    """`{}` means the client may call `session/close`; a missing or `null` value means it is not offered."""
+
+
+class SessionListCapabilities(WithMeta):
+    """Declares that `session/list` is available; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class SessionDeleteCapabilities(WithMeta):
+    """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class SessionAdditionalDirectoriesCapabilities(WithMeta):
+    """Declares that requests setting up a session may carry `additionalDirectories`; an empty object is enough. An
+    agent with `session/list` may also report each session's full, ordered list of extra roots.
+    """
+
+    __slots__ = ()
+
+
+class SessionResumeCapabilities(WithMeta):
+    """Declares that `session/resume` is available; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class SessionCloseCapabilities(WithMeta):
+    """Declares that `session/close` is available; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class AgentAuthCapabilities(WithMeta):
+    """Optional authentication features of the agent, such as `logout`."""
+
+    logout: LogoutCapabilities | None | UnsetType = UNSET
+    """`{}` means the client may call `logout`; a missing or `null` value means it is not offered."""
+
+
+class LogoutCapabilities(WithMeta):
+    """Declares that `logout` is available; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class AuthMethodTerminal(WithMeta):
+    """Login in a terminal: the client starts the agent program as another, interactive process, and only exit status 0
+    is success. Agents must not offer it unless the client enabled terminal authentication, and clients must not use
+    it with `authenticate`.
+    """
+
+    type: Literal["terminal"] = "terminal"
+    id: AuthMethodId
+    """Tells this method apart from the others the agent offers."""
+    name: str
+    """Label to show the user when choosing how to log in."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation to show the user next to the method's name."""
+    args: list[str] | UnsetType = UNSET
+    """Arguments the client adds after the agent's configured ones when it starts the login process."""
+    env: dict[str, str] | UnsetType = UNSET
+    """Environment variables the client sets for the login process; on a name clash they win over the agent's normal
+    launch settings.
+    """
+
+
+class AuthMethodAgent(WithMeta):
+    """Login that the agent carries out when the client calls `authenticate`; this is the kind assumed when no `type` is
+    given.
+    """
+
+    id: AuthMethodId
+    """Tells this method apart from the others the agent offers."""
+    name: str
+    """Label to show the user when choosing how to log in."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation to show the user next to the method's name."""
+
+
+AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent
+"""One way for the user to log in, told apart by `type`. An entry that has no `type` is an `agent` method."""
+
+
+AuthMethodId: TypeAlias = str
+"""Identifies one of the authentication methods an agent advertises."""
+
+
+class AuthenticateRequest(WithMeta):
+    """Params of `authenticate`: names the method the user chose."""
+
+    method_id: AuthMethodId
+    """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
+
+
+class AuthenticateResponse(WithMeta):
+    """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class LogoutRequest(WithMeta):
+    """Params of `logout`, which ends the authenticated state."""
+
+    __slots__ = ()
+
+
+class LogoutResponse(WithMeta):
+    """Result of `logout`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class NewSessionRequest(WithMeta):
+    """Params of `session/new`: where the session works and which MCP servers it gets."""
+
+    cwd: str
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[str] | UnsetType = UNSET
+    """Absolute paths of further roots the session may work in; empty or absent adds none. Relative paths still resolve
+    against `cwd`.
+    """
+    mcp_servers: list[McpServer]
+    """MCP servers for the agent to connect to in this session."""
+
+
+class McpServerHttp(WithMeta):
+    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
+
+    type: Literal["http"] = "http"
+    name: str
+    """Label that tells people which MCP server this is."""
+    url: str
+    """Address at which the MCP server is reached."""
+    headers: list[HttpHeader]
+    """Headers that the agent adds to each HTTP request it sends this server."""
+
+
+class McpServerSse(WithMeta):
+    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
+    true.
+    """
+
+    type: Literal["sse"] = "sse"
+    name: str
+    """Label that tells people which MCP server this is."""
+    url: str
+    """Address at which the MCP server is reached."""
+    headers: list[HttpHeader]
+    """Headers that the agent adds to each HTTP request it sends this server."""
+
+
+class McpServerStdio(WithMeta):
+    """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
+
+    name: str
+    """Label that tells people which MCP server this is."""
+    command: str
+    """Program that starts the MCP server, as an absolute path."""
+    args: list[str]
+    """Arguments the program is started with."""
+    env: list[EnvVariable]
+    """Variables to put into the server process's environment at launch."""
+
+
+McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
+"""How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
+
+
+class HttpHeader(WithMeta):
+    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
+
+    name: str
+    """Header name, for example `Authorization`."""
+    value: str
+    """Header value, sent as given."""
+
+
+class EnvVariable(WithMeta):
+    """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
+
+    name: str
+    """What the variable is called."""
+    value: str
+    """What the variable is set to."""
+
+
+class NewSessionResponse(WithMeta):
+    """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration
+    options.
     """
 
     session_id: SessionId
-    """Which session this concerns."""
-    path: str
-    """File to create or overwrite; the path must be absolute."""
-    content: str
-    """Text to put in the file."""
+    """Names the new session; send it with every later request about this conversation."""
+    modes: SessionModeState | None | UnsetType = UNSET
+    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
+    """Configuration options with their starting values; missing or `null` if the agent has none."""
 
 
 SessionId: TypeAlias = str
@@ -46,123 +441,301 @@ history and state, and an agent may run several at once.
 """
 
 
-class ReadTextFileRequest(WithMeta):
-    """Parameters of `fs/read_text_file`, which may be called only if the client advertises
-    `clientCapabilities.fs.readTextFile`.
+class SessionModeState(WithMeta):
+    """Modes a session offers, together with the one in effect."""
+
+    current_mode_id: SessionModeId
+    """Mode in effect now; it is the `id` of an entry in `availableModes`."""
+    available_modes: list[SessionMode]
+    """Modes the client can switch this session to."""
+
+
+SessionModeId: TypeAlias = str
+"""Identifies one session mode."""
+
+
+class SessionMode(WithMeta):
+    """One way the agent can behave in a session, which the client can offer to the user and select with
+    `session/set_mode`.
     """
+
+    id: SessionModeId
+    """Value to send in `session/set_mode` to select this mode; it stays the same across messages."""
+    name: str
+    """Name to show people."""
+    description: str | None | UnsetType = UNSET
+    """Explanation for people to read; optional."""
+
+
+class SessionConfigOptionSelect(WithMeta):
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
+
+    id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation of the setting, for the client to show."""
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
+    type: Literal["select"] = "select"
+    current_value: SessionConfigValueId
+    """Choice selected now; it is the `value` of an entry in `options`."""
+    options: SessionConfigSelectOptions
+    """Choices the user can pick from, grouped or not."""
+
+
+class SessionConfigOptionBoolean(WithMeta):
+    """Setting that is either on or off."""
+
+    id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation of the setting, for the client to show."""
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
+    type: Literal["boolean"] = "boolean"
+    current_value: bool
+    """Whether the setting is on at present."""
+
+
+SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean
+"""One setting of a session that the user can change, along with its present value."""
+
+
+SessionConfigId: TypeAlias = str
+"""Identifies one configuration option of a session."""
+
+
+SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"] | str
+"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
+unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
+
+- mode: Setting that picks the session mode.
+- model: Setting that picks the model.
+- model_config: Setting that tunes the chosen model rather than picking one.
+- thought_level: Setting that picks how much the model thinks before it answers.
+"""
+
+
+SessionConfigValueId: TypeAlias = str
+"""Identifies one of the values a configuration option can take."""
+
+
+class SessionConfigSelectOption(WithMeta):
+    """One choice of a selector."""
+
+    value: SessionConfigValueId
+    """Identifies this choice; sent as the value when the user picks it."""
+    name: str
+    """Label to show the user for this choice."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation of the choice, for the client to show."""
+
+
+class SessionConfigSelectGroup(WithMeta):
+    """Named group of choices within a selector."""
+
+    group: SessionConfigGroupId
+    """Tells this group apart from the selector's others."""
+    name: str
+    """Heading to show above the group's choices."""
+    options: list[SessionConfigSelectOption]
+    """Choices that belong to this group."""
+
+
+SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
+"""Choices of a selector, either as one plain list or sorted into named groups."""
+
+
+SessionConfigGroupId: TypeAlias = str
+"""Identifies one group of choices within a selector."""
+
+
+class LoadSessionRequest(WithMeta):
+    """Params of `session/load`, which reopens a session and replays its history. Send only if the agent declared
+    `loadSession`.
+    """
+
+    mcp_servers: list[McpServer]
+    """MCP servers the agent connects to for the reopened session."""
+    cwd: str
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[str] | UnsetType = UNSET
+    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. The
+    list may differ from earlier ones provided `cwd` is still that of the session.
+    """
+    session_id: SessionId
+    """Which session to reopen."""
+
+
+class LoadSessionResponse(WithMeta):
+    """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
+
+    modes: SessionModeState | None | UnsetType = UNSET
+    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
+    """Configuration options with their starting values; missing or `null` if the agent has none."""
+
+
+class ListSessionsRequest(WithMeta):
+    """Params of `session/list`. Send only if the agent declared `sessionCapabilities.list`."""
+
+    cwd: str | None | UnsetType = UNSET
+    """Only return sessions that work in this directory, given as an absolute path."""
+    cursor: str | None | UnsetType = UNSET
+    """Where to continue: the `nextCursor` of the preceding page, passed back unchanged and never parsed."""
+
+
+class ListSessionsResponse(WithMeta):
+    """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
+
+    sessions: list[SessionInfo]
+    """Sessions on this page."""
+    next_cursor: str | None | UnsetType = UNSET
+    """Where the next page starts: send it back unchanged as `cursor` in another `session/list`, without interpreting
+    it. If it is missing, this was the last page.
+    """
+
+
+class SessionInfo(WithMeta):
+    """One entry of a `session/list` result, describing a session the agent knows."""
 
     session_id: SessionId
-    """Which session this concerns."""
-    path: str
-    """File to read from; the path must be absolute."""
-    line: int | None | UnsetType = UNSET
-    """First line to return, counting from 1."""
-    limit: int | None | UnsetType = UNSET
-    """Return no more than this many lines."""
-
-
-class RequestPermissionRequest(WithMeta):
-    """Parameters of `session/request_permission`, sent before the agent does something sensitive that the user has to
-    approve.
+    """Identifies the listed session in further requests."""
+    cwd: str
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[str] | UnsetType = UNSET
+    """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
+    the same as an empty list: none are reported.
     """
-
-    session_id: SessionId
-    """Which session this concerns."""
-    tool_call: ToolCallUpdate
-    """The tool call the user is asked to approve."""
-    options: list[PermissionOption]
-    """Choices to offer the user."""
-
-
-class ToolCallUpdate(WithMeta):
-    """Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
-    the fields that changed.
-    """
-
-    tool_call_id: ToolCallId
-    """Which tool call to change."""
-    kind: ToolKind | None | UnsetType = UNSET
-    """New kind of tool."""
-    status: ToolCallStatus | None | UnsetType = UNSET
-    """New state of execution."""
     title: str | None | UnsetType = UNSET
-    """New title to show people."""
-    name: str | None | UnsetType = UNSET
-    """New machine-readable name of the tool; leaving it out or sending `null` keeps the current name."""
-    content: list[ToolCallContent] | None | UnsetType = UNSET
-    """New content for the tool call; the list takes the place of the old one rather than adding to it."""
-    locations: list[ToolCallLocation] | None | UnsetType = UNSET
-    """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
-    raw_input: Any | UnsetType = UNSET
-    """New value for the input passed to the tool."""
-    raw_output: Any | UnsetType = UNSET
-    """New value for what the tool returned."""
+    """Title of the session to show to people."""
+    updated_at: str | None | UnsetType = UNSET
+    """When the session was last active, as an ISO 8601 timestamp."""
 
 
-ToolCallId: TypeAlias = str
-"""Identifies a tool call; no two in the same session share one."""
-
-
-ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
-"""Broad category of a tool, from which a client can pick an icon and a way to show progress.
-
-- read: Reads a file or other data.
-- edit: Changes a file or other content.
-- delete: Deletes a file or other data.
-- move: Renames a file or moves it elsewhere.
-- search: Looks for information.
-- execute: Runs a command or executes code.
-- think: Thinks or plans, with no outside effect.
-- fetch: Gets data from an outside source.
-- switch_mode: Puts the session into a different mode.
-- other: None of the other kinds fits; also the default.
-"""
-
-
-ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
-"""Where a tool call stands in its lifecycle.
-
-- pending: Not started: its input is still arriving, or it waits for approval.
-- in_progress: Running right now.
-- completed: Finished, and it succeeded.
-- failed: Ended in an error.
-"""
-
-
-class ToolCallContentContent(WithMeta):
-    """Wraps an ordinary content block, such as text, an image or a resource."""
-
-    type: Literal["content"] = "content"
-    content: ContentBlock
-    """The wrapped content block."""
-
-
-class ToolCallContentDiff(WithMeta):
-    """Change to one file, given as the text before and after, for the client to show as a diff."""
-
-    type: Literal["diff"] = "diff"
-    path: str
-    """File that changes; the path must be absolute."""
-    old_text: str | None | UnsetType = UNSET
-    """Text of the file before the change; leave it out or send `null` when the file is new."""
-    new_text: str
-    """Text of the file once changed."""
-
-
-class ToolCallContentTerminal(WithMeta):
-    """Shows a terminal started by `terminal/create` inside a tool call. Add it before the terminal is released with
-    `terminal/release`.
+class DeleteSessionRequest(WithMeta):
+    """Params of `session/delete`, which drops a session from the `session/list` results. Send only if the agent
+    declared `sessionCapabilities.delete`.
     """
 
-    type: Literal["terminal"] = "terminal"
-    terminal_id: TerminalId
-    """Terminal to show, as returned by `terminal/create`."""
+    session_id: SessionId
+    """Which session to remove."""
 
 
-ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
-"""Something a tool call produced, to show to the user: an ordinary content block, a file diff or a live terminal."""
+class DeleteSessionResponse(WithMeta):
+    """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class ResumeSessionRequest(WithMeta):
+    """Params of `session/resume`, which reopens a session but, unlike `session/load`, sends no earlier messages. Send
+    only if the agent declared `sessionCapabilities.resume`.
+    """
+
+    session_id: SessionId
+    """Which session to pick up again."""
+    cwd: str
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[str] | UnsetType = UNSET
+    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
+    different list than last time is fine while `cwd` is still that of the session.
+    """
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    """MCP servers the agent connects to for the reopened session."""
+
+
+class ResumeSessionResponse(WithMeta):
+    """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has
+    them.
+    """
+
+    modes: SessionModeState | None | UnsetType = UNSET
+    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
+    """Configuration options with their starting values; missing or `null` if the agent has none."""
+
+
+class CloseSessionRequest(WithMeta):
+    """Params of `session/close`; send only if the agent declared `sessionCapabilities.close`. The agent must stop the
+    session's work as `session/cancel` would, then release what it holds.
+    """
+
+    session_id: SessionId
+    """Which session to end."""
+
+
+class CloseSessionResponse(WithMeta):
+    """Result of `session/close`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class SetSessionModeRequest(WithMeta):
+    """Params of `session/set_mode`: which session to switch, and into which mode."""
+
+    session_id: SessionId
+    """Which session changes mode."""
+    mode_id: SessionModeId
+    """Mode to switch to; it must be among the session's `availableModes`."""
+
+
+class SetSessionModeResponse(WithMeta):
+    """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class SetSessionConfigOptionRequestBoolean(WithMeta):
+    """New value for an on/off option; carries `type: "boolean"`."""
+
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    type: Literal["boolean"] = "boolean"
+    value: bool
+    """True to turn the option on, false to turn it off."""
+
+
+class SetSessionConfigOptionRequestValueId(WithMeta):
+    """New value named by its ID. Assumed whenever `type` is missing, and also for an unrecognized `type` whose value is
+    a string.
+    """
+
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    value: SessionConfigValueId
+    """ID of the choice to select."""
+
+
+SetSessionConfigOptionRequest: TypeAlias = SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId
+"""Params of `session/set_config_option`: the session, the option, and its new value."""
+
+
+class SetSessionConfigOptionResponse(WithMeta):
+    """Result of `session/set_config_option`: all options as they stand after the change."""
+
+    config_options: list[SessionConfigOption]
+    """Every configuration option with its present value, not just those that changed; replace what you held before."""
+
+
+class PromptRequest(WithMeta):
+    """Params of `session/prompt`: the user's message, together with any context that goes with it."""
+
+    session_id: SessionId
+    """Which session receives the message."""
+    prompt: list[ContentBlock]
+    """The message, as content blocks. Agents must accept `text` and `resource_link`; clients must send other kinds only
+    as `promptCapabilities` allows. Where allowed, prefer `resource` for context: it saves round trips and reaches
+    what the agent cannot.
+    """
 
 
 class ContentBlockText(WithMeta):
@@ -290,6 +863,178 @@ EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContent
 """What an embedded resource holds: text, or bytes in base64."""
 
 
+class PromptResponse(WithMeta):
+    """Result of `session/prompt`, sent once the turn is over, whatever ended it."""
+
+    stop_reason: StopReason
+    """Why the turn ended; not every value means that the agent finished its work."""
+
+
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+"""Why a prompt turn came to an end.
+
+- end_turn: The agent finished normally.
+- max_tokens: The agent hit its token limit before it was done.
+- max_turn_requests: The agent made as many requests as one user turn allows before it was done.
+- refusal: The agent declined to go on. This prompt and everything after it are left out of the next prompt, and the
+  client should show that.
+- cancelled: The client sent `session/cancel`. Agents must then return this value, so they should catch errors that
+  the abort itself causes rather than fail the request.
+"""
+
+
+class CancelNotification(WithMeta):
+    """Params of `session/cancel`, with which the client stops what a session is doing."""
+
+    session_id: SessionId
+    """Which session should stop its work."""
+
+
+class WriteTextFileRequest(WithMeta):
+    """Parameters of `fs/write_text_file`, which may be called only if the client advertises
+    `clientCapabilities.fs.writeTextFile`.
+    """
+
+    session_id: SessionId
+    """Which session this concerns."""
+    path: str
+    """File to create or overwrite; the path must be absolute."""
+    content: str
+    """Text to put in the file."""
+
+
+class WriteTextFileResponse(WithMeta):
+    """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
+
+    __slots__ = ()
+
+
+class ReadTextFileRequest(WithMeta):
+    """Parameters of `fs/read_text_file`, which may be called only if the client advertises
+    `clientCapabilities.fs.readTextFile`.
+    """
+
+    session_id: SessionId
+    """Which session this concerns."""
+    path: str
+    """File to read from; the path must be absolute."""
+    line: int | None | UnsetType = UNSET
+    """First line to return, counting from 1."""
+    limit: int | None | UnsetType = UNSET
+    """Return no more than this many lines."""
+
+
+class ReadTextFileResponse(WithMeta):
+    """Result of `fs/read_text_file`: the text that was read."""
+
+    content: str
+    """Text read from the file; only the requested part if `line` or `limit` was given."""
+
+
+class RequestPermissionRequest(WithMeta):
+    """Parameters of `session/request_permission`, sent before the agent does something sensitive that the user has to
+    approve.
+    """
+
+    session_id: SessionId
+    """Which session this concerns."""
+    tool_call: ToolCallUpdate
+    """The tool call the user is asked to approve."""
+    options: list[PermissionOption]
+    """Choices to offer the user."""
+
+
+class ToolCallUpdate(WithMeta):
+    """Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
+    the fields that changed.
+    """
+
+    tool_call_id: ToolCallId
+    """Which tool call to change."""
+    kind: ToolKind | None | UnsetType = UNSET
+    """New kind of tool."""
+    status: ToolCallStatus | None | UnsetType = UNSET
+    """New state of execution."""
+    title: str | None | UnsetType = UNSET
+    """New title to show people."""
+    name: str | None | UnsetType = UNSET
+    """New machine-readable name of the tool; leaving it out or sending `null` keeps the current name."""
+    content: list[ToolCallContent] | None | UnsetType = UNSET
+    """New content for the tool call; the list takes the place of the old one rather than adding to it."""
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
+    """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
+    raw_input: Any | UnsetType = UNSET
+    """New value for the input passed to the tool."""
+    raw_output: Any | UnsetType = UNSET
+    """New value for what the tool returned."""
+
+
+ToolCallId: TypeAlias = str
+"""Identifies a tool call; no two in the same session share one."""
+
+
+ToolKind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+"""Broad category of a tool, from which a client can pick an icon and a way to show progress.
+
+- read: Reads a file or other data.
+- edit: Changes a file or other content.
+- delete: Deletes a file or other data.
+- move: Renames a file or moves it elsewhere.
+- search: Looks for information.
+- execute: Runs a command or executes code.
+- think: Thinks or plans, with no outside effect.
+- fetch: Gets data from an outside source.
+- switch_mode: Puts the session into a different mode.
+- other: None of the other kinds fits; also the default.
+"""
+
+
+ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
+"""Where a tool call stands in its lifecycle.
+
+- pending: Not started: its input is still arriving, or it waits for approval.
+- in_progress: Running right now.
+- completed: Finished, and it succeeded.
+- failed: Ended in an error.
+"""
+
+
+class ToolCallContentContent(WithMeta):
+    """Wraps an ordinary content block, such as text, an image or a resource."""
+
+    type: Literal["content"] = "content"
+    content: ContentBlock
+    """The wrapped content block."""
+
+
+class ToolCallContentDiff(WithMeta):
+    """Change to one file, given as the text before and after, for the client to show as a diff."""
+
+    type: Literal["diff"] = "diff"
+    path: str
+    """File that changes; the path must be absolute."""
+    old_text: str | None | UnsetType = UNSET
+    """Text of the file before the change; leave it out or send `null` when the file is new."""
+    new_text: str
+    """Text of the file once changed."""
+
+
+class ToolCallContentTerminal(WithMeta):
+    """Shows a terminal started by `terminal/create` inside a tool call. Add it before the terminal is released with
+    `terminal/release`.
+    """
+
+    type: Literal["terminal"] = "terminal"
+    terminal_id: TerminalId
+    """Terminal to show, as returned by `terminal/create`."""
+
+
+ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
+"""Something a tool call produced, to show to the user: an ordinary content block, a file diff or a live terminal."""
+
+
 TerminalId: TypeAlias = str
 """Identifies a terminal; `terminal/create` returns it."""
 
@@ -328,6 +1073,37 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
+class RequestPermissionResponse(WithMeta):
+    """Result of `session/request_permission`, saying how the request was settled."""
+
+    outcome: RequestPermissionOutcome
+    """Which option was picked, or that the request was cancelled."""
+
+
+class RequestPermissionOutcomeCancelled(Struct):
+    """The turn was cancelled with no answer from the user. A client that sends `session/cancel` must answer every open
+    `session/request_permission` this way.
+    """
+
+    outcome: Literal["cancelled"] = "cancelled"
+
+
+class RequestPermissionOutcomeSelected(WithMeta):
+    """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
+    proceeding.
+    """
+
+    outcome: Literal["selected"] = "selected"
+    option_id: PermissionOptionId
+    """The `optionId` of the choice made, out of those the request offered."""
+
+
+RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected
+"""How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
+may be a rejection.
+"""
+
+
 class CreateTerminalRequest(WithMeta):
     """Parameters of `terminal/create`: which command to start in a new terminal, and how."""
 
@@ -347,13 +1123,11 @@ class CreateTerminalRequest(WithMeta):
     """
 
 
-class EnvVariable(WithMeta):
-    """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
+class CreateTerminalResponse(WithMeta):
+    """Result of `terminal/create`: the ID under which the terminal can be used."""
 
-    name: str
-    """What the variable is called."""
-    value: str
-    """What the variable is set to."""
+    terminal_id: TerminalId
+    """Handle for the new terminal; pass it to the other `terminal/*` methods."""
 
 
 class TerminalOutputRequest(WithMeta):
@@ -367,6 +1141,26 @@ class TerminalOutputRequest(WithMeta):
     """Terminal whose output is wanted."""
 
 
+class TerminalOutputResponse(WithMeta):
+    """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
+
+    output: str
+    """Everything retained of the command's output up to now; its beginning is missing if `truncated` is true."""
+    truncated: bool
+    """True if older output was dropped to stay within `outputByteLimit`."""
+    exit_status: TerminalExitStatus | None | UnsetType = UNSET
+    """How the command ended; null or absent while it is still running."""
+
+
+class TerminalExitStatus(WithMeta):
+    """How a command in a terminal ended: by exit code or by signal."""
+
+    exit_code: int | None | UnsetType = UNSET
+    """Code the process exited with; it can be null when a signal ended it."""
+    signal: str | None | UnsetType = UNSET
+    """Name of the signal that ended the process; it can be null when the process exited by itself."""
+
+
 class ReleaseTerminalRequest(WithMeta):
     """Parameters of `terminal/release`, which frees a terminal that is no longer needed."""
 
@@ -374,6 +1168,12 @@ class ReleaseTerminalRequest(WithMeta):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal to free; its id cannot be used in later `terminal/*` calls."""
+
+
+class ReleaseTerminalResponse(WithMeta):
+    """Result of `terminal/release`; it carries no data."""
+
+    __slots__ = ()
 
 
 class WaitForTerminalExitRequest(WithMeta):
@@ -385,6 +1185,15 @@ class WaitForTerminalExitRequest(WithMeta):
     """Terminal whose command to wait on."""
 
 
+class WaitForTerminalExitResponse(WithMeta):
+    """Result of `terminal/wait_for_exit`, sent once the command has ended."""
+
+    exit_code: int | None | UnsetType = UNSET
+    """Code the process exited with; it can be null when a signal ended it."""
+    signal: str | None | UnsetType = UNSET
+    """Name of the signal that ended the process; it can be null when the process exited by itself."""
+
+
 class KillTerminalRequest(WithMeta):
     """Parameters of `terminal/kill`, which stops the command but keeps the terminal usable."""
 
@@ -392,6 +1201,12 @@ class KillTerminalRequest(WithMeta):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose command to stop."""
+
+
+class KillTerminalResponse(WithMeta):
+    """Result of `terminal/kill`; it carries no data."""
+
+    __slots__ = ()
 
 
 class ElicitationSessionScope(Struct):
@@ -718,458 +1533,60 @@ MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | T
 """The choices of a field that takes several values: bare strings, or entries with titles."""
 
 
+RequestId: TypeAlias = None | int | str
+"""Id of a JSON-RPC request: string, integer or null, which the response must repeat unchanged. Null and fractional
+numbers are best avoided; a message with no id at all is a notification.
+"""
+
+
 ElicitationId: TypeAlias = str
 """Identifies one elicitation, so that a later `elicitation/complete` can be matched to it."""
 
 
-ExtRequest: TypeAlias = Any
-"""Payload of a request whose method ACP itself does not define. Any JSON value is allowed, so peers can add features
-without breaking the protocol.
-"""
+class CreateElicitationResponseAccept(WithMeta):
+    """The user agreed; `content` holds the answers, if there are any."""
+
+    action: Literal["accept"] = "accept"
+    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
+    """Answers keyed by field name, which must fit `requestedSchema`; null or absent when the user gave none."""
 
 
-class InitializeResponse(WithMeta):
-    """Agent's answer to `initialize`: which protocol version will be spoken and what the agent can do."""
+class CreateElicitationResponseDecline(WithMeta):
+    """The user said no."""
 
-    protocol_version: ProtocolVersion
-    """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
-    newest. A client that cannot speak it should disconnect.
-    """
-    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
-    """What this agent can do, so that the client knows which optional features it may use."""
-    auth_methods: list[AuthMethod] = made(factory=lambda: [])
-    """Ways to log in that the client may choose from; empty when the agent offers none."""
-    agent_info: Implementation | None | UnsetType = UNSET
-    """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
-    agents do well to send it.
-    """
+    action: Literal["decline"] = "decline"
 
 
-ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
-"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
-through capabilities instead.
-"""
+class CreateElicitationResponseCancel(WithMeta):
+    """The elicitation ended without an answer, neither accepted nor declined."""
+
+    action: Literal["cancel"] = "cancel"
 
 
-class AgentCapabilities(WithMeta):
-    """What the agent can do beyond the baseline, announced in its `initialize` response: session methods, prompt
-    content types, MCP transports and authentication.
+class CreateElicitationResponseOther(WithMeta):
+    """An action not listed here; agents must never take it for a known one. Keep its raw payload when storing or
+    passing it on. Names starting with `_` are for extensions, the rest for later ACP versions.
     """
 
-    load_session: bool = False
-    """True if the client may call `session/load` on this agent; defaults to false."""
-    prompt_capabilities: PromptCapabilities = made(factory=lambda: PromptCapabilities())
-    """Content types the agent accepts in `session/prompt` beyond the baseline."""
-    mcp_capabilities: McpCapabilities = made(factory=lambda: McpCapabilities())
-    """Which transports, besides the baseline, the agent can use to reach MCP servers."""
-    session_capabilities: SessionCapabilities = made(factory=lambda: SessionCapabilities())
-    """Optional session methods and fields that the agent offers."""
-    auth: AgentAuthCapabilities = made(factory=lambda: AgentAuthCapabilities())
-    """Optional authentication features of the agent, such as `logout`."""
-
-
-class PromptCapabilities(WithMeta):
-    """Content types the agent accepts in `session/prompt`. Every agent must take `text` and `resource_link` blocks;
-    clients may send any other kind only if its flag is true here.
+    action: str
+    """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
+    kept for later versions of ACP.
     """
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
 
-    image: bool = False
-    """True if prompts may contain `image` blocks."""
-    audio: bool = False
-    """True if prompts may contain `audio` blocks."""
-    embedded_context: bool = False
-    """True if prompts may contain `resource` blocks, which embed the contents of things the message refers to."""
 
+CreateElicitationResponse: TypeAlias = (
+    CreateElicitationResponseAccept
+    | CreateElicitationResponseDecline
+    | CreateElicitationResponseCancel
+    | CreateElicitationResponseOther
+)
+"""Result of `elicitation/create`: what the user did, told apart by `action`."""
 
-class McpCapabilities(WithMeta):
-    """Which MCP server transports the agent can connect through."""
 
-    http: bool = False
-    """True if the client may configure MCP servers of type `http`."""
-    sse: bool = False
-    """True if the client may configure MCP servers of type `sse`."""
-
-
-class SessionCapabilities(WithMeta):
-    """Optional session features of the agent. Every agent must support `session/update`, `session/new`,
-    `session/cancel` and `session/prompt`, so these are not listed; `session/load` has its own flag,
-    `agentCapabilities.loadSession`.
-    """
-
-    list: SessionListCapabilities | None | UnsetType = UNSET
-    """`{}` means the client may call `session/list`; a missing or `null` value means it is not offered."""
-    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
-    """`{}` means the client may call `session/delete` to remove entries from `session/list`; a missing or `null` value
-    means it is not offered.
-    """
-    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
-    """`{}` lets the client send `additionalDirectories` when it sets up a session; a missing or `null` value means it
-    is not offered. With `session/list`, the agent may report each session's full ordered root list.
-    """
-    resume: SessionResumeCapabilities | None | UnsetType = UNSET
-    """`{}` means the client may call `session/resume`; a missing or `null` value means it is not offered."""
-    close: SessionCloseCapabilities | None | UnsetType = UNSET
-    """`{}` means the client may call `session/close`; a missing or `null` value means it is not offered."""
-
-
-class SessionListCapabilities(WithMeta):
-    """Declares that `session/list` is available; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class SessionDeleteCapabilities(WithMeta):
-    """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class SessionAdditionalDirectoriesCapabilities(WithMeta):
-    """Declares that requests setting up a session may carry `additionalDirectories`; an empty object is enough. An
-    agent with `session/list` may also report each session's full, ordered list of extra roots.
-    """
-
-    __slots__ = ()
-
-
-class SessionResumeCapabilities(WithMeta):
-    """Declares that `session/resume` is available; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class SessionCloseCapabilities(WithMeta):
-    """Declares that `session/close` is available; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class AgentAuthCapabilities(WithMeta):
-    """Optional authentication features of the agent, such as `logout`."""
-
-    logout: LogoutCapabilities | None | UnsetType = UNSET
-    """`{}` means the client may call `logout`; a missing or `null` value means it is not offered."""
-
-
-class LogoutCapabilities(WithMeta):
-    """Declares that `logout` is available; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class AuthMethodTerminal(WithMeta):
-    """Login in a terminal: the client starts the agent program as another, interactive process, and only exit status 0
-    is success. Agents must not offer it unless the client enabled terminal authentication, and clients must not use
-    it with `authenticate`.
-    """
-
-    type: Literal["terminal"] = "terminal"
-    id: AuthMethodId
-    """Tells this method apart from the others the agent offers."""
-    name: str
-    """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation to show the user next to the method's name."""
-    args: list[str] | UnsetType = UNSET
-    """Arguments the client adds after the agent's configured ones when it starts the login process."""
-    env: dict[str, str] | UnsetType = UNSET
-    """Environment variables the client sets for the login process; on a name clash they win over the agent's normal
-    launch settings.
-    """
-
-
-class AuthMethodAgent(WithMeta):
-    """Login that the agent carries out when the client calls `authenticate`; this is the kind assumed when no `type` is
-    given.
-    """
-
-    id: AuthMethodId
-    """Tells this method apart from the others the agent offers."""
-    name: str
-    """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation to show the user next to the method's name."""
-
-
-AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent
-"""One way for the user to log in, told apart by `type`. An entry that has no `type` is an `agent` method."""
-
-
-AuthMethodId: TypeAlias = str
-"""Identifies one of the authentication methods an agent advertises."""
-
-
-class Implementation(WithMeta):
-    """Names the software at one end of the connection and its version; a `title` may be added for display."""
-
-    name: str
-    """Name for programs to work with; show it to people only when there is no `title`."""
-    title: str | None | UnsetType = UNSET
-    """Name to show to people; when missing, display `name` instead."""
-    version: str
-    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-
-
-class AuthenticateResponse(WithMeta):
-    """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class LogoutResponse(WithMeta):
-    """Result of `logout`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class NewSessionResponse(WithMeta):
-    """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration
-    options.
-    """
-
-    session_id: SessionId
-    """Names the new session; send it with every later request about this conversation."""
-    modes: SessionModeState | None | UnsetType = UNSET
-    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
-    """Configuration options with their starting values; missing or `null` if the agent has none."""
-
-
-class SessionModeState(WithMeta):
-    """Modes a session offers, together with the one in effect."""
-
-    current_mode_id: SessionModeId
-    """Mode in effect now; it is the `id` of an entry in `availableModes`."""
-    available_modes: list[SessionMode]
-    """Modes the client can switch this session to."""
-
-
-SessionModeId: TypeAlias = str
-"""Identifies one session mode."""
-
-
-class SessionMode(WithMeta):
-    """One way the agent can behave in a session, which the client can offer to the user and select with
-    `session/set_mode`.
-    """
-
-    id: SessionModeId
-    """Value to send in `session/set_mode` to select this mode; it stays the same across messages."""
-    name: str
-    """Name to show people."""
-    description: str | None | UnsetType = UNSET
-    """Explanation for people to read; optional."""
-
-
-class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
-
-    id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation of the setting, for the client to show."""
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    type: Literal["select"] = "select"
-    current_value: SessionConfigValueId
-    """Choice selected now; it is the `value` of an entry in `options`."""
-    options: SessionConfigSelectOptions
-    """Choices the user can pick from, grouped or not."""
-
-
-class SessionConfigOptionBoolean(WithMeta):
-    """Setting that is either on or off."""
-
-    id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation of the setting, for the client to show."""
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    type: Literal["boolean"] = "boolean"
-    current_value: bool
-    """Whether the setting is on at present."""
-
-
-SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean
-"""One setting of a session that the user can change, along with its present value."""
-
-
-SessionConfigId: TypeAlias = str
-"""Identifies one configuration option of a session."""
-
-
-SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"] | str
-"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
-unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
-
-- mode: Setting that picks the session mode.
-- model: Setting that picks the model.
-- model_config: Setting that tunes the chosen model rather than picking one.
-- thought_level: Setting that picks how much the model thinks before it answers.
-"""
-
-
-SessionConfigValueId: TypeAlias = str
-"""Identifies one of the values a configuration option can take."""
-
-
-class SessionConfigSelectOption(WithMeta):
-    """One choice of a selector."""
-
-    value: SessionConfigValueId
-    """Identifies this choice; sent as the value when the user picks it."""
-    name: str
-    """Label to show the user for this choice."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation of the choice, for the client to show."""
-
-
-class SessionConfigSelectGroup(WithMeta):
-    """Named group of choices within a selector."""
-
-    group: SessionConfigGroupId
-    """Tells this group apart from the selector's others."""
-    name: str
-    """Heading to show above the group's choices."""
-    options: list[SessionConfigSelectOption]
-    """Choices that belong to this group."""
-
-
-SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
-"""Choices of a selector, either as one plain list or sorted into named groups."""
-
-
-SessionConfigGroupId: TypeAlias = str
-"""Identifies one group of choices within a selector."""
-
-
-class LoadSessionResponse(WithMeta):
-    """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
-
-    modes: SessionModeState | None | UnsetType = UNSET
-    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
-    """Configuration options with their starting values; missing or `null` if the agent has none."""
-
-
-class ListSessionsResponse(WithMeta):
-    """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
-
-    sessions: list[SessionInfo]
-    """Sessions on this page."""
-    next_cursor: str | None | UnsetType = UNSET
-    """Where the next page starts: send it back unchanged as `cursor` in another `session/list`, without interpreting
-    it. If it is missing, this was the last page.
-    """
-
-
-class SessionInfo(WithMeta):
-    """One entry of a `session/list` result, describing a session the agent knows."""
-
-    session_id: SessionId
-    """Identifies the listed session in further requests."""
-    cwd: str
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType = UNSET
-    """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
-    the same as an empty list: none are reported.
-    """
-    title: str | None | UnsetType = UNSET
-    """Title of the session to show to people."""
-    updated_at: str | None | UnsetType = UNSET
-    """When the session was last active, as an ISO 8601 timestamp."""
-
-
-class DeleteSessionResponse(WithMeta):
-    """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class ResumeSessionResponse(WithMeta):
-    """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has
-    them.
-    """
-
-    modes: SessionModeState | None | UnsetType = UNSET
-    """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
-    """Configuration options with their starting values; missing or `null` if the agent has none."""
-
-
-class CloseSessionResponse(WithMeta):
-    """Result of `session/close`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class SetSessionModeResponse(WithMeta):
-    """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class SetSessionConfigOptionResponse(WithMeta):
-    """Result of `session/set_config_option`: all options as they stand after the change."""
-
-    config_options: list[SessionConfigOption]
-    """Every configuration option with its present value, not just those that changed; replace what you held before."""
-
-
-class PromptResponse(WithMeta):
-    """Result of `session/prompt`, sent once the turn is over, whatever ended it."""
-
-    stop_reason: StopReason
-    """Why the turn ended; not every value means that the agent finished its work."""
-
-
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-"""Why a prompt turn came to an end.
-
-- end_turn: The agent finished normally.
-- max_tokens: The agent hit its token limit before it was done.
-- max_turn_requests: The agent made as many requests as one user turn allows before it was done.
-- refusal: The agent declined to go on. This prompt and everything after it are left out of the next prompt, and the
-  client should show that.
-- cancelled: The client sent `session/cancel`. Agents must then return this value, so they should catch errors that
-  the abort itself causes rather than fail the request.
-"""
-
-
-ExtResponse: TypeAlias = Any
-"""Result of a request whose method ACP itself does not define. Any JSON value is allowed."""
-
-
-class Error(Struct):
-    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
-
-    code: ErrorCode
-    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
-    message: str
-    """Short explanation of the failure, at most one sentence."""
-    data: Any | UnsetType = UNSET
-    """Further details, such as debugging information; may be missing, and its shape depends on the error."""
-
-
-ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002] | int
-"""Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
-ACP, and -32800 (from LSP's reserved range) for a cancelled request.
-
-- -32700: Parse error: what arrived is not well-formed JSON.
-- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found: the receiver does not know the method or does not offer it.
-- -32602: Invalid params: the method exists but cannot accept the given parameters.
-- -32603: Internal error: something broke inside the receiver.
-- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
-  the receiver is shutting down.
-- -32000: Authentication required: the user has to log in first.
-- -32002: Resource not found: something the request names, for example a file or session, is not there.
-"""
+ElicitationContentValue: TypeAlias = str | int | float | bool | list[str]
+"""One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
 class SessionNotification(WithMeta):
@@ -1482,465 +1899,49 @@ class CompleteElicitationNotification(WithMeta):
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
 
 
-ExtNotification: TypeAlias = Any
-"""A custom notification outside ACP, open to client and agent alike. It is one-way, so no reply follows."""
-
-
-class InitializeRequest(WithMeta):
-    """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can
-    do.
-    """
-
-    protocol_version: ProtocolVersion
-    """Highest protocol version that the client can speak."""
-    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
-    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    client_info: Implementation | None | UnsetType = UNSET
-    """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
-
-
-class ClientCapabilities(WithMeta):
-    """Features and methods the client offers, declared in `initialize` so that the agent knows what it may call."""
-
-    fs: FileSystemCapabilities = made(factory=lambda: FileSystemCapabilities())
-    """File operations the client is willing to perform at the agent's request."""
-    terminal: bool = False
-    """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
-    session: ClientSessionCapabilities | None | UnsetType = UNSET
-    """Session extensions the client offers. Null and absent both mean it offers none."""
-    auth: AuthCapabilities = made(factory=lambda: AuthCapabilities())
-    """Authentication support in the client; it limits what kinds of method can appear in the agent's `initialize`
-    response.
-    """
-    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
-    """Elicitation modes the client can handle, and so which ones the agent may use. Null and absent both mean that
-    elicitation is not on offer.
-    """
-
-
-class FileSystemCapabilities(WithMeta):
-    """The `fs/*` methods that the client implements."""
-
-    read_text_file: bool = False
-    """True if the agent may call `fs/read_text_file`."""
-    write_text_file: bool = False
-    """True if the agent may call `fs/write_text_file`."""
-
-
-class ClientSessionCapabilities(WithMeta):
-    """Extensions concerning sessions that the client declares during `initialize`."""
-
-    compaction: CompactionCapabilities | None | UnsetType = UNSET
-    """Declares with `{}` that the client handles every part of compaction reporting, which addresses compactions by ID.
-    Null and absent both mean it does not.
-    """
-    config_options: SessionConfigOptionsCapabilities | None | UnsetType = UNSET
-    """Extra kinds of configuration option the client understands. Null and absent both mean it declares no such
-    extension.
-    """
-    notices: NoticeCapabilities | None | UnsetType = UNSET
-    """Declares with `{}` that the client can show `notice` updates to the user. Null and absent both mean it cannot,
-    and agents must not send any.
-    """
-
-
-class CompactionCapabilities(Struct):
-    """Declares that the client understands compaction updates addressed by ID; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class SessionConfigOptionsCapabilities(WithMeta):
-    """Which kinds of session configuration option the client can handle beyond the basic one."""
-
-    boolean: BooleanConfigOptionCapabilities | None | UnsetType = UNSET
-    """`{}` lets the agent put options of type `boolean` in `configOptions`, which the client sets through
-    `session/set_config_option` with that type and a boolean. Null and absent both mean no support.
-    """
-
-
-class BooleanConfigOptionCapabilities(WithMeta):
-    """Declares that the client handles on/off configuration options; `{}` says so in full."""
-
-    __slots__ = ()
-
-
-class NoticeCapabilities(Struct):
-    """Declares that the client can show notices to the user as they arrive; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class AuthCapabilities(WithMeta):
-    """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
-    because they need extra work in the client.
-    """
-
-    terminal: bool = False
-    """True lets the agent offer methods of type `terminal`. Set it only if the client can start the agent again, as
-    configured, inside an interactive terminal.
-    """
-
-
-class ElicitationCapabilities(WithMeta):
-    """Which elicitation modes, `form` and `url`, the client can handle."""
-
-    form: ElicitationFormCapabilities | None | UnsetType = UNSET
-    """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
-    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
-    """Declares with `{}` that the client can direct the user to a web address. Null and absent both mean URL mode is
-    not declared.
-    """
-
-
-class ElicitationFormCapabilities(WithMeta):
-    """Details of `form` elicitation in the client; an empty object already declares support."""
-
-    __slots__ = ()
-
-
-class ElicitationUrlCapabilities(WithMeta):
-    """Details of `url` elicitation in the client; an empty object already declares support."""
-
-    __slots__ = ()
-
-
-class AuthenticateRequest(WithMeta):
-    """Params of `authenticate`: names the method the user chose."""
-
-    method_id: AuthMethodId
-    """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-
-
-class LogoutRequest(WithMeta):
-    """Params of `logout`, which ends the authenticated state."""
-
-    __slots__ = ()
-
-
-class NewSessionRequest(WithMeta):
-    """Params of `session/new`: where the session works and which MCP servers it gets."""
-
-    cwd: str
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType = UNSET
-    """Absolute paths of further roots the session may work in; empty or absent adds none. Relative paths still resolve
-    against `cwd`.
-    """
-    mcp_servers: list[McpServer]
-    """MCP servers for the agent to connect to in this session."""
-
-
-class McpServerHttp(WithMeta):
-    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
-
-    type: Literal["http"] = "http"
-    name: str
-    """Label that tells people which MCP server this is."""
-    url: str
-    """Address at which the MCP server is reached."""
-    headers: list[HttpHeader]
-    """Headers that the agent adds to each HTTP request it sends this server."""
-
-
-class McpServerSse(WithMeta):
-    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
-    true.
-    """
-
-    type: Literal["sse"] = "sse"
-    name: str
-    """Label that tells people which MCP server this is."""
-    url: str
-    """Address at which the MCP server is reached."""
-    headers: list[HttpHeader]
-    """Headers that the agent adds to each HTTP request it sends this server."""
-
-
-class McpServerStdio(WithMeta):
-    """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
-
-    name: str
-    """Label that tells people which MCP server this is."""
-    command: str
-    """Program that starts the MCP server, as an absolute path."""
-    args: list[str]
-    """Arguments the program is started with."""
-    env: list[EnvVariable]
-    """Variables to put into the server process's environment at launch."""
-
-
-McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
-"""How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
-
-
-class HttpHeader(WithMeta):
-    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
-
-    name: str
-    """Header name, for example `Authorization`."""
-    value: str
-    """Header value, sent as given."""
-
-
-class LoadSessionRequest(WithMeta):
-    """Params of `session/load`, which reopens a session and replays its history. Send only if the agent declared
-    `loadSession`.
-    """
-
-    mcp_servers: list[McpServer]
-    """MCP servers the agent connects to for the reopened session."""
-    cwd: str
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType = UNSET
-    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. The
-    list may differ from earlier ones provided `cwd` is still that of the session.
-    """
-    session_id: SessionId
-    """Which session to reopen."""
-
-
-class ListSessionsRequest(WithMeta):
-    """Params of `session/list`. Send only if the agent declared `sessionCapabilities.list`."""
-
-    cwd: str | None | UnsetType = UNSET
-    """Only return sessions that work in this directory, given as an absolute path."""
-    cursor: str | None | UnsetType = UNSET
-    """Where to continue: the `nextCursor` of the preceding page, passed back unchanged and never parsed."""
-
-
-class DeleteSessionRequest(WithMeta):
-    """Params of `session/delete`, which drops a session from the `session/list` results. Send only if the agent
-    declared `sessionCapabilities.delete`.
-    """
-
-    session_id: SessionId
-    """Which session to remove."""
-
-
-class ResumeSessionRequest(WithMeta):
-    """Params of `session/resume`, which reopens a session but, unlike `session/load`, sends no earlier messages. Send
-    only if the agent declared `sessionCapabilities.resume`.
-    """
-
-    session_id: SessionId
-    """Which session to pick up again."""
-    cwd: str
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType = UNSET
-    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
-    different list than last time is fine while `cwd` is still that of the session.
-    """
-    mcp_servers: list[McpServer] | UnsetType = UNSET
-    """MCP servers the agent connects to for the reopened session."""
-
-
-class CloseSessionRequest(WithMeta):
-    """Params of `session/close`; send only if the agent declared `sessionCapabilities.close`. The agent must stop the
-    session's work as `session/cancel` would, then release what it holds.
-    """
-
-    session_id: SessionId
-    """Which session to end."""
-
-
-class SetSessionModeRequest(WithMeta):
-    """Params of `session/set_mode`: which session to switch, and into which mode."""
-
-    session_id: SessionId
-    """Which session changes mode."""
-    mode_id: SessionModeId
-    """Mode to switch to; it must be among the session's `availableModes`."""
-
-
-class SetSessionConfigOptionRequestBoolean(WithMeta):
-    """New value for an on/off option; carries `type: "boolean"`."""
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    type: Literal["boolean"] = "boolean"
-    value: bool
-    """True to turn the option on, false to turn it off."""
-
-
-class SetSessionConfigOptionRequestValueId(WithMeta):
-    """New value named by its ID. Assumed whenever `type` is missing, and also for an unrecognized `type` whose value is
-    a string.
-    """
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    value: SessionConfigValueId
-    """ID of the choice to select."""
-
-
-SetSessionConfigOptionRequest: TypeAlias = SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId
-"""Params of `session/set_config_option`: the session, the option, and its new value."""
-
-
-class PromptRequest(WithMeta):
-    """Params of `session/prompt`: the user's message, together with any context that goes with it."""
-
-    session_id: SessionId
-    """Which session receives the message."""
-    prompt: list[ContentBlock]
-    """The message, as content blocks. Agents must accept `text` and `resource_link`; clients must send other kinds only
-    as `promptCapabilities` allows. Where allowed, prefer `resource` for context: it saves round trips and reaches
-    what the agent cannot.
-    """
-
-
-class WriteTextFileResponse(WithMeta):
-    """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
-
-    __slots__ = ()
-
-
-class ReadTextFileResponse(WithMeta):
-    """Result of `fs/read_text_file`: the text that was read."""
-
-    content: str
-    """Text read from the file; only the requested part if `line` or `limit` was given."""
-
-
-class RequestPermissionResponse(WithMeta):
-    """Result of `session/request_permission`, saying how the request was settled."""
-
-    outcome: RequestPermissionOutcome
-    """Which option was picked, or that the request was cancelled."""
-
-
-class RequestPermissionOutcomeCancelled(Struct):
-    """The turn was cancelled with no answer from the user. A client that sends `session/cancel` must answer every open
-    `session/request_permission` this way.
-    """
-
-    outcome: Literal["cancelled"] = "cancelled"
-
-
-class RequestPermissionOutcomeSelected(WithMeta):
-    """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
-    proceeding.
-    """
-
-    outcome: Literal["selected"] = "selected"
-    option_id: PermissionOptionId
-    """The `optionId` of the choice made, out of those the request offered."""
-
-
-RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected
-"""How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
-may be a rejection.
-"""
-
-
-class CreateTerminalResponse(WithMeta):
-    """Result of `terminal/create`: the ID under which the terminal can be used."""
-
-    terminal_id: TerminalId
-    """Handle for the new terminal; pass it to the other `terminal/*` methods."""
-
-
-class TerminalOutputResponse(WithMeta):
-    """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
-
-    output: str
-    """Everything retained of the command's output up to now; its beginning is missing if `truncated` is true."""
-    truncated: bool
-    """True if older output was dropped to stay within `outputByteLimit`."""
-    exit_status: TerminalExitStatus | None | UnsetType = UNSET
-    """How the command ended; null or absent while it is still running."""
-
-
-class TerminalExitStatus(WithMeta):
-    """How a command in a terminal ended: by exit code or by signal."""
-
-    exit_code: int | None | UnsetType = UNSET
-    """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType = UNSET
-    """Name of the signal that ended the process; it can be null when the process exited by itself."""
-
-
-class ReleaseTerminalResponse(WithMeta):
-    """Result of `terminal/release`; it carries no data."""
-
-    __slots__ = ()
-
-
-class WaitForTerminalExitResponse(WithMeta):
-    """Result of `terminal/wait_for_exit`, sent once the command has ended."""
-
-    exit_code: int | None | UnsetType = UNSET
-    """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType = UNSET
-    """Name of the signal that ended the process; it can be null when the process exited by itself."""
-
-
-class KillTerminalResponse(WithMeta):
-    """Result of `terminal/kill`; it carries no data."""
-
-    __slots__ = ()
-
-
-class CreateElicitationResponseAccept(WithMeta):
-    """The user agreed; `content` holds the answers, if there are any."""
-
-    action: Literal["accept"] = "accept"
-    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
-    """Answers keyed by field name, which must fit `requestedSchema`; null or absent when the user gave none."""
-
-
-class CreateElicitationResponseDecline(WithMeta):
-    """The user said no."""
-
-    action: Literal["decline"] = "decline"
-
-
-class CreateElicitationResponseCancel(WithMeta):
-    """The elicitation ended without an answer, neither accepted nor declined."""
-
-    action: Literal["cancel"] = "cancel"
-
-
-class CreateElicitationResponseOther(WithMeta):
-    """An action not listed here; agents must never take it for a known one. Keep its raw payload when storing or
-    passing it on. Names starting with `_` are for extensions, the rest for later ACP versions.
-    """
-
-    action: str
-    """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
-    kept for later versions of ACP.
-    """
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-CreateElicitationResponse: TypeAlias = (
-    CreateElicitationResponseAccept
-    | CreateElicitationResponseDecline
-    | CreateElicitationResponseCancel
-    | CreateElicitationResponseOther
-)
-"""Result of `elicitation/create`: what the user did, told apart by `action`."""
-
-
-ElicitationContentValue: TypeAlias = str | int | float | bool | list[str]
-"""One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
-
-
-class CancelNotification(WithMeta):
-    """Params of `session/cancel`, with which the client stops what a session is doing."""
-
-    session_id: SessionId
-    """Which session should stop its work."""
-
-
 class CancelRequestNotification(WithMeta):
     """Params of `$/cancel_request`, asking the other side to stop a request it has not yet answered."""
 
     request_id: RequestId
     """JSON-RPC `id` of the request that should stop."""
+
+
+ExtRequest: TypeAlias = Any
+"""Payload of a request whose method ACP itself does not define. Any JSON value is allowed, so peers can add features
+without breaking the protocol.
+"""
+
+
+ExtResponse: TypeAlias = Any
+"""Result of a request whose method ACP itself does not define. Any JSON value is allowed."""
+
+
+class Error(Struct):
+    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
+
+    code: ErrorCode
+    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
+    message: str
+    """Short explanation of the failure, at most one sentence."""
+    data: Any | UnsetType = UNSET
+    """Further details, such as debugging information; may be missing, and its shape depends on the error."""
+
+
+ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002] | int
+"""Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
+ACP, and -32800 (from LSP's reserved range) for a cancelled request.
+
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
+- -32603: Internal error: something broke inside the receiver.
+- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
+  the receiver is shutting down.
+- -32000: Authentication required: the user has to log in first.
+- -32002: Resource not found: something the request names, for example a file or session, is not there.
+"""
+
+
+ExtNotification: TypeAlias = Any
+"""A custom notification outside ACP, open to client and agent alike. It is one-way, so no reply follows."""

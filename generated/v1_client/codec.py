@@ -62,6 +62,9 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
+decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
+decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
+decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_session_list_capabilities: Final = partial(decode_bare, types.SessionListCapabilities)
 decode_session_delete_capabilities: Final = partial(decode_bare, types.SessionDeleteCapabilities)
 decode_session_additional_directories_capabilities: Final = partial(
@@ -75,9 +78,6 @@ decode_logout_response: Final = partial(decode_bare, types.LogoutResponse)
 decode_delete_session_response: Final = partial(decode_bare, types.DeleteSessionResponse)
 decode_close_session_response: Final = partial(decode_bare, types.CloseSessionResponse)
 decode_set_session_mode_response: Final = partial(decode_bare, types.SetSessionModeResponse)
-decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
-decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
-decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 encode_boolean_config_option_capabilities: Final = encode_bare
 encode_elicitation_form_capabilities: Final = encode_bare
 encode_elicitation_url_capabilities: Final = encode_bare
@@ -87,119 +87,510 @@ encode_release_terminal_response: Final = encode_bare
 encode_kill_terminal_response: Final = encode_bare
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("None", null, ()),
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
-def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.WriteTextFileRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReadTextFileRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    value = data.get("line", UNSET)
-    result.line = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
     )
-    value = data.get("limit", UNSET)
-    result.limit = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    result.client_capabilities = lenient_or_made(
+        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
+    )
+    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "clientCapabilities": encode_client_capabilities(value.client_capabilities),
+    }
+    if value.client_info is not UNSET:
+        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "fs": encode_file_system_capabilities(value.fs),
+        "terminal": value.terminal,
+        "auth": encode_auth_capabilities(value.auth),
+    }
+    if value.session is not UNSET:
+        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
+    if value.elicitation is not UNSET:
+        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.tool_call = at(data, "toolCall", decode_tool_call_update)
-    result.options = array_at(data, "options", decode_permission_option)
+    result = new(types.FileSystemCapabilities)
+    value = data.get("readTextFile", False)
+    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
+    value = data.get("writeTextFile", False)
+    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallUpdate)
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    value = data.get("kind", UNSET)
-    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
-    value = data.get("status", UNSET)
-    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
+    result = new(types.ClientSessionCapabilities)
+    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
+    result.config_options = (
+        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
+    )
+    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.compaction is not UNSET:
+        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
+        )
+    if value.notices is not UNSET:
+        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
+    json_object(raw)
+    return types.CompactionCapabilities()
+
+
+def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[str, Any]:
+    return {}
+
+
+def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionsCapabilities)
+    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.boolean is not UNSET:
+        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
+    json_object(raw)
+    return types.NoticeCapabilities()
+
+
+def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any]:
+    return {}
+
+
+def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"terminal": value.terminal}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.form is not UNSET:
+        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
+    if value.url is not UNSET:
+        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("name", UNSET)
-    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
-    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
-    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
-    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentContent)
-    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.agent_capabilities = lenient_or_made(
+        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
+    )
+    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
+    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentDiff)
-    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    value = data.get("oldText", UNSET)
-    result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
-    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
+    result = new(types.AgentCapabilities)
+    value = data.get("loadSession", False)
+    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
+    result.prompt_capabilities = lenient_or_made(
+        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
+    )
+    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
+    result.session_capabilities = lenient_or_made(
+        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
+    )
+    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentTerminal)
+    result = new(types.PromptCapabilities)
+    value = data.get("image", False)
+    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
+    value = data.get("audio", False)
+    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
+    value = data.get("embeddedContext", False)
+    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpCapabilities)
+    value = data.get("http", False)
+    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
+    value = data.get("sse", False)
+    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
+    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentAuthCapabilities)
+    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodTerminal)
     result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("content", "diff", "terminal"):
-        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
-    result = new(types.ToolCallContentOther)
+    result = new(types.AuthMethodAgent)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("terminal",):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
 
-TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
-    "content": decode_tool_call_content_content,
-    "diff": decode_tool_call_content_diff,
-    "terminal": decode_tool_call_content_terminal,
-}
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
+    "AuthMethod (type: 'terminal', …)",
+    "type",
+    {
+        "terminal": decode_auth_method_terminal,
+    },
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
+    ("AuthMethodOther", decode_auth_method_other, ("type",)),
 )
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_mode_state(raw: Any) -> types.SessionModeState:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionModeState)
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
+    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_mode(raw: Any) -> types.SessionMode:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionMode)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    return result
+
+
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"id", "name", "description", "category", "_meta", "type"}
+    }
+    return result
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_list(data, "options", decode_session_config_select_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
+)
+
+
+def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoadSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -402,6 +793,121 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.WriteTextFileRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReadTextFileRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
+    value = data.get("limit", UNSET)
+    result.limit = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.tool_call = at(data, "toolCall", decode_tool_call_update)
+    result.options = array_at(data, "options", decode_permission_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallUpdate)
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    value = data.get("kind", UNSET)
+    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
+    value = data.get("status", UNSET)
+    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("name", UNSET)
+    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentContent)
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentDiff)
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    value = data.get("oldText", UNSET)
+    result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
+    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("content", "diff", "terminal"):
+        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+)
+
+
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
@@ -441,20 +947,6 @@ def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
-
-
-def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -828,357 +1320,12 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 )
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.agent_capabilities = lenient_or_made(
-        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
-    )
-    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    value = data.get("loadSession", False)
-    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
-    result.prompt_capabilities = lenient_or_made(
-        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
-    )
-    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
-    result.session_capabilities = lenient_or_made(
-        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
-    )
-    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    value = data.get("image", False)
-    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
-    value = data.get("audio", False)
-    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
-    value = data.get("embeddedContext", False)
-    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    value = data.get("http", False)
-    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
-    value = data.get("sse", False)
-    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
-        else UNSET
-    )
-    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
-    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentAuthCapabilities)
-    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("terminal",):
-        raise unfit("AuthMethodOther, from which this object is excluded", raw)
-    result = new(types.AuthMethodOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
-    "AuthMethod (type: 'terminal', …)",
-    "type",
-    {
-        "terminal": decode_auth_method_terminal,
-    },
-    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
-    ("AuthMethodOther", decode_auth_method_other, ("type",)),
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionModeState)
-    value = data.get("currentModeId")
-    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
-    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_mode(raw: Any) -> types.SessionMode:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionMode)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    return result
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    return result
-
-
-def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("select", "boolean"):
-        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
-    result = new(types.SessionConfigOptionOther)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"id", "name", "description", "category", "_meta", "type"}
-    }
-    return result
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
-}
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
-)
-
-
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_list(data, "options", decode_session_config_select_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
-    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
-)
-
-
-def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = data["data"] if "data" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    return data if value.data is UNSET else {**data, "data": value.data}
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -1496,167 +1643,6 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
     return result
 
 
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.client_capabilities = lenient_or_made(
-        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
-    )
-    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "clientCapabilities": encode_client_capabilities(value.client_capabilities),
-    }
-    if value.client_info is not UNSET:
-        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.FileSystemCapabilities)
-    value = data.get("readTextFile", False)
-    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
-    value = data.get("writeTextFile", False)
-    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientSessionCapabilities)
-    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
-    result.config_options = (
-        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
-    )
-    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.compaction is not UNSET:
-        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
-        )
-    if value.notices is not UNSET:
-        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
-    json_object(raw)
-    return types.CompactionCapabilities()
-
-
-def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[str, Any]:
-    return {}
-
-
-def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionsCapabilities)
-    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.boolean is not UNSET:
-        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
-    json_object(raw)
-    return types.NoticeCapabilities()
-
-
-def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any]:
-    return {}
-
-
-def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminal": value.terminal}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
@@ -1668,6 +1654,20 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_error(raw: Any) -> types.Error:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = data["data"] if "data" in data else UNSET
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    return data if value.data is UNSET else {**data, "data": value.data}
 
 
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
@@ -1791,6 +1791,11 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
@@ -1859,11 +1864,6 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

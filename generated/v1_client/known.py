@@ -27,14 +27,14 @@ __all__ = [
     "ToolKind",
 ]
 
+Role: TypeAlias = Literal["assistant", "user"]
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
 ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
-Role: TypeAlias = Literal["assistant", "user"]
 PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 ElicitationSchemaType: TypeAlias = Literal["object"]
 StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"]
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
 PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]

@@ -49,220 +49,1397 @@ def string_from_1(value: Any) -> str:
     return long_string(value, 1)
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("None", null, ()),
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
-def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.WriteTextFileRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "path", "content", "_meta"}}
-    return result
-
-
-def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "path": value.path, "content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReadTextFileRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    value = data.get("line", UNSET)
-    result.line = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
     )
-    value = data.get("limit", UNSET)
-    result.limit = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    result.client_capabilities = lenient_or_made(
+        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "path", "line", "limit", "_meta"}
-    }
-    return result
-
-
-def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    if value.limit is not UNSET:
-        data["limit"] = value.limit
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.tool_call = at(data, "toolCall", decode_tool_call_update)
-    result.options = array_at(data, "options", decode_permission_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "toolCall", "options", "_meta"}
-    }
-    return result
-
-
-def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "toolCall": encode_tool_call_update(value.tool_call),
-        "options": [encode_permission_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallUpdate)
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    value = data.get("kind", UNSET)
-    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
-    value = data.get("status", UNSET)
-    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("name", UNSET)
-    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
-    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
-    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
-    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.extra = {
         name: item
         for name, item in data.items()
-        if name
-        not in {
-            "toolCallId",
-            "kind",
-            "status",
-            "title",
-            "name",
-            "content",
-            "locations",
-            "rawInput",
-            "rawOutput",
-            "_meta",
-        }
+        if name not in {"protocolVersion", "clientCapabilities", "clientInfo", "_meta"}
     }
     return result
 
 
-def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "toolCallId": value.tool_call_id}
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
-    if value.raw_input is not UNSET:
-        data["rawInput"] = value.raw_input
-    if value.raw_output is not UNSET:
-        data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentContent)
-    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "content", "_meta"}}
-    return result
-
-
-def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
+def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {
         **value.extra,
-        "type": value.type,
-        "content": ENCODERS[value.content.__class__](value.content),
+        "protocolVersion": value.protocol_version,
+        "clientCapabilities": encode_client_capabilities(value.client_capabilities),
     }
+    if value.client_info is not UNSET:
+        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentDiff)
-    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    value = data.get("oldText", UNSET)
-    result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
-    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
+    result = new(types.ClientCapabilities)
+    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.extra = {
-        name: item for name, item in data.items() if name not in {"type", "path", "oldText", "newText", "_meta"}
+        name: item
+        for name, item in data.items()
+        if name not in {"fs", "terminal", "session", "auth", "elicitation", "_meta"}
     }
     return result
 
 
-def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "type": value.type, "path": value.path, "newText": value.new_text}
-    if value.old_text is not UNSET:
-        data["oldText"] = value.old_text
+def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "fs": encode_file_system_capabilities(value.fs),
+        "terminal": value.terminal,
+        "auth": encode_auth_capabilities(value.auth),
+    }
+    if value.session is not UNSET:
+        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
+    if value.elicitation is not UNSET:
+        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result = new(types.FileSystemCapabilities)
+    value = data.get("readTextFile", False)
+    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
+    value = data.get("writeTextFile", False)
+    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "terminalId", "_meta"}}
+    result.extra = {name: item for name, item in data.items() if name not in {"readTextFile", "writeTextFile", "_meta"}}
     return result
 
 
-def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "type": value.type, "terminalId": value.terminal_id}
+def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("content", "diff", "terminal"):
-        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
-    result = new(types.ToolCallContentOther)
+    result = new(types.ClientSessionCapabilities)
+    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
+    result.config_options = (
+        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
+    )
+    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"compaction", "configOptions", "notices", "_meta"}
+    }
+    return result
+
+
+def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.compaction is not UNSET:
+        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
+        )
+    if value.notices is not UNSET:
+        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CompactionCapabilities)
+    result.extra = {name: item for name, item in data.items()}
+    return result
+
+
+def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[str, Any]:
+    return {**value.extra}
+
+
+def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionsCapabilities)
+    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"boolean", "_meta"}}
+    return result
+
+
+def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.boolean is not UNSET:
+        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_boolean_config_option_capabilities(raw: Any) -> types.BooleanConfigOptionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.BooleanConfigOptionCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_boolean_config_option_capabilities(value: types.BooleanConfigOptionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NoticeCapabilities)
+    result.extra = {name: item for name, item in data.items()}
+    return result
+
+
+def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any]:
+    return {**value.extra}
+
+
+def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthCapabilities)
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"terminal", "_meta"}}
+    return result
+
+
+def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "terminal": value.terminal}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"form", "url", "_meta"}}
+    return result
+
+
+def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.form is not UNSET:
+        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
+    if value.url is not UNSET:
+        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationFormCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationUrlCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"name", "title", "version", "_meta"}}
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.agent_capabilities = lenient_or_made(
+        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
+    )
+    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
+    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"protocolVersion", "agentCapabilities", "authMethods", "agentInfo", "_meta"}
+    }
+    return result
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "protocolVersion": value.protocol_version,
+        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
+        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
+    }
+    if value.agent_info is not UNSET:
+        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentCapabilities)
+    value = data.get("loadSession", False)
+    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
+    result.prompt_capabilities = lenient_or_made(
+        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
+    )
+    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
+    result.session_capabilities = lenient_or_made(
+        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
+    )
+    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "_meta"}
+    }
+    return result
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "loadSession": value.load_session,
+        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
+        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
+        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
+        "auth": encode_agent_auth_capabilities(value.auth),
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptCapabilities)
+    value = data.get("image", False)
+    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
+    value = data.get("audio", False)
+    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
+    value = data.get("embeddedContext", False)
+    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"image", "audio", "embeddedContext", "_meta"}
+    }
+    return result
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "image": value.image,
+        "audio": value.audio,
+        "embeddedContext": value.embedded_context,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpCapabilities)
+    value = data.get("http", False)
+    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
+    value = data.get("sse", False)
+    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"http", "sse", "_meta"}}
+    return result
+
+
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "http": value.http, "sse": value.sse}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
+    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"list", "delete", "additionalDirectories", "resume", "close", "_meta"}
+    }
+    return result
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.list is not UNSET:
+        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
+        )
+    if value.resume is not UNSET:
+        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
+    if value.close is not UNSET:
+        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_list_capabilities(raw: Any) -> types.SessionListCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionListCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_session_list_capabilities(value: types.SessionListCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionDeleteCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionAdditionalDirectoriesCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_session_additional_directories_capabilities(
+    value: types.SessionAdditionalDirectoriesCapabilities,
+) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_resume_capabilities(raw: Any) -> types.SessionResumeCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionResumeCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_close_capabilities(raw: Any) -> types.SessionCloseCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCloseCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_session_close_capabilities(value: types.SessionCloseCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentAuthCapabilities)
+    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"logout", "_meta"}}
+    return result
+
+
+def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.logout is not UNSET:
+        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_logout_capabilities(raw: Any) -> types.LogoutCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LogoutCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"type", "id", "name", "description", "args", "env", "_meta"}
+    }
+    return result
+
+
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "type": value.type, "id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = value.env
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodAgent)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"id", "name", "description", "_meta"}}
+    return result
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("terminal",):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
 
-def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
-    "content": decode_tool_call_content_content,
-    "diff": decode_tool_call_content_diff,
-    "terminal": decode_tool_call_content_terminal,
-}
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
+    "AuthMethod (type: 'terminal', …)",
+    "type",
+    {
+        "terminal": decode_auth_method_terminal,
+    },
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
+    ("AuthMethodOther", decode_auth_method_other, ("type",)),
 )
+
+
+def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthenticateRequest)
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"methodId", "_meta"}}
+    return result
+
+
+def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "methodId": value.method_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthenticateResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_logout_request(raw: Any) -> types.LogoutRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LogoutRequest)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_logout_response(raw: Any) -> types.LogoutResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LogoutResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionRequest)
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"cwd", "additionalDirectories", "mcpServers", "_meta"}
+    }
+    return result
+
+
+def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "cwd": value.cwd,
+        "mcpServers": [ENCODERS[item.__class__](item) for item in value.mcp_servers],
+    }
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerHttp)
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"type", "name", "url", "headers", "_meta"}
+    }
+    return result
+
+
+def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+        "name": value.name,
+        "url": value.url,
+        "headers": [encode_http_header(item) for item in value.headers],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerSse)
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"type", "name", "url", "headers", "_meta"}
+    }
+    return result
+
+
+def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+        "name": value.name,
+        "url": value.url,
+        "headers": [encode_http_header(item) for item in value.headers],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerStdio)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.args = [] if data.get("args", UNSET) is None else array_at(data, "args", string)
+    result.env = [] if data.get("env", UNSET) is None else array_at(data, "env", decode_env_variable)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"name", "command", "args", "env", "_meta"}
+    }
+    return result
+
+
+def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "name": value.name,
+        "command": value.command,
+        "args": value.args,
+        "env": [encode_env_variable(item) for item in value.env],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("http", "sse"):
+        raise unfit("McpServerOther, from which this object is excluded", raw)
+    result = new(types.McpServerOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
+    "McpServer (type: 'http', 'sse', …)",
+    "type",
+    {
+        "http": decode_mcp_server_http,
+        "sse": decode_mcp_server_sse,
+    },
+    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
+    ("McpServerOther", decode_mcp_server_other, ("type",)),
+)
+
+
+def decode_http_header(raw: Any) -> types.HttpHeader:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.HttpHeader)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"name", "value", "_meta"}}
+    return result
+
+
+def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"name", "value", "_meta"}}
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "modes", "configOptions", "_meta"}
+    }
+    return result
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_mode_state(raw: Any) -> types.SessionModeState:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionModeState)
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
+    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"currentModeId", "availableModes", "_meta"}
+    }
+    return result
+
+
+def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "currentModeId": value.current_mode_id,
+        "availableModes": [encode_session_mode(item) for item in value.available_modes],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_mode(raw: Any) -> types.SessionMode:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionMode)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"id", "name", "description", "_meta"}}
+    return result
+
+
+def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"id", "name", "description", "category", "_meta", "type", "currentValue", "options"}
+    }
+    return result
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"id", "name", "description", "category", "_meta", "type", "currentValue"}
+    }
+    return result
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"id", "name", "description", "category", "_meta", "type"}
+    }
+    return result
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"value", "name", "description", "_meta"}}
+    return result
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_list(data, "options", decode_session_config_select_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"group", "name", "options", "_meta"}}
+    return result
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "group": value.group,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
+)
+
+
+def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoadSessionRequest)
+    result.mcp_servers = (
+        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
+    )
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"mcpServers", "cwd", "additionalDirectories", "sessionId", "_meta"}
+    }
+    return result
+
+
+def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "mcpServers": [ENCODERS[item.__class__](item) for item in value.mcp_servers],
+        "cwd": value.cwd,
+        "sessionId": value.session_id,
+    }
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoadSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"modes", "configOptions", "_meta"}}
+    return result
+
+
+def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsRequest)
+    value = data.get("cwd", UNSET)
+    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("cursor", UNSET)
+    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"cwd", "cursor", "_meta"}}
+    return result
+
+
+def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.cwd is not UNSET:
+        data["cwd"] = value.cwd
+    if value.cursor is not UNSET:
+        data["cursor"] = value.cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessions", "nextCursor", "_meta"}}
+    return result
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"sessionId", "cwd", "additionalDirectories", "title", "updatedAt", "_meta"}
+    }
+    return result
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DeleteSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
+    return result
+
+
+def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DeleteSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"sessionId", "cwd", "additionalDirectories", "mcpServers", "_meta"}
+    }
+    return result
+
+
+def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.mcp_servers is not UNSET:
+        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"modes", "configOptions", "_meta"}}
+    return result
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CloseSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
+    return result
+
+
+def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CloseSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionModeRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "modeId", "_meta"}}
+    return result
+
+
+def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "modeId": value.mode_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionModeResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
+    }
+    return result
+
+
+def encode_set_session_config_option_request_boolean(
+    value: types.SetSessionConfigOptionRequestBoolean,
+) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+        "value": value.value,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestValueId)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "value"}
+    }
+    return result
+
+
+def encode_set_session_config_option_request_value_id(
+    value: types.SetSessionConfigOptionRequestValueId,
+) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "value": value.value,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("boolean",):
+        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
+    result = new(types.SetSessionConfigOptionRequestOther)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type"}}
+    return result
+
+
+def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag_or_fit(
+    "SetSessionConfigOptionRequest (type: 'boolean', …)",
+    "type",
+    {
+        "boolean": decode_set_session_config_option_request_boolean,
+    },
+    (
+        "SetSessionConfigOptionRequestValueId",
+        decode_set_session_config_option_request_value_id,
+        ("sessionId", "configId", "value"),
+    ),
+    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, ("type",)),
+)
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"configOptions", "_meta"}}
+    return result
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "configOptions": [ENCODERS[item.__class__](item) for item in value.config_options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_request(raw: Any) -> types.PromptRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.prompt = array_at(data, "prompt", decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "prompt", "_meta"}}
+    return result
+
+
+def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -491,6 +1668,269 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"stopReason", "_meta"}}
+    return result
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "stopReason": value.stop_reason}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_cancel_notification(raw: Any) -> types.CancelNotification:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelNotification)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
+    return result
+
+
+def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.WriteTextFileRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "path", "content", "_meta"}}
+    return result
+
+
+def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "path": value.path, "content": value.content}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.WriteTextFileResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReadTextFileRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
+    value = data.get("limit", UNSET)
+    result.limit = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "path", "line", "limit", "_meta"}
+    }
+    return result
+
+
+def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "path": value.path}
+    if value.line is not UNSET:
+        data["line"] = value.line
+    if value.limit is not UNSET:
+        data["limit"] = value.limit
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReadTextFileResponse)
+    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"content", "_meta"}}
+    return result
+
+
+def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "content": value.content}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.tool_call = at(data, "toolCall", decode_tool_call_update)
+    result.options = array_at(data, "options", decode_permission_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "toolCall", "options", "_meta"}
+    }
+    return result
+
+
+def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "toolCall": encode_tool_call_update(value.tool_call),
+        "options": [encode_permission_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallUpdate)
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    value = data.get("kind", UNSET)
+    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
+    value = data.get("status", UNSET)
+    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("name", UNSET)
+    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name
+        not in {
+            "toolCallId",
+            "kind",
+            "status",
+            "title",
+            "name",
+            "content",
+            "locations",
+            "rawInput",
+            "rawOutput",
+            "_meta",
+        }
+    }
+    return result
+
+
+def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "toolCallId": value.tool_call_id}
+    if value.kind is not UNSET:
+        data["kind"] = value.kind
+    if value.status is not UNSET:
+        data["status"] = value.status
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.name is not UNSET:
+        data["name"] = value.name
+    if value.content is not UNSET:
+        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
+    if value.locations is not UNSET:
+        data["locations"] = (
+            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
+        )
+    if value.raw_input is not UNSET:
+        data["rawInput"] = value.raw_input
+    if value.raw_output is not UNSET:
+        data["rawOutput"] = value.raw_output
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentContent)
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "content", "_meta"}}
+    return result
+
+
+def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+        "content": ENCODERS[value.content.__class__](value.content),
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentDiff)
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    value = data.get("oldText", UNSET)
+    result.old_text = value if value is UNSET or value.__class__ is str else lenient(data, "oldText", string)
+    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"type", "path", "oldText", "newText", "_meta"}
+    }
+    return result
+
+
+def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "type": value.type, "path": value.path, "newText": value.new_text}
+    if value.old_text is not UNSET:
+        data["oldText"] = value.old_text
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "terminalId", "_meta"}}
+    return result
+
+
+def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "type": value.type, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("content", "diff", "terminal"):
+        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+)
+
+
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
@@ -525,6 +1965,73 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "optionId": value.option_id, "name": value.name, "kind": value.kind}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionResponse)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"outcome", "_meta"}}
+    return result
+
+
+def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "outcome": ENCODERS[value.outcome.__class__](value.outcome)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionOutcomeCancelled)
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
+    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
+    return result
+
+
+def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
+    return {**value.extra, "outcome": value.outcome}
+
+
+def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionOutcomeSelected)
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
+    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"outcome", "optionId", "_meta"}}
+    return result
+
+
+def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "outcome": value.outcome, "optionId": value.option_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("outcome") in ("cancelled", "selected"):
+        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionOutcomeOther)
+    result.outcome = value if (value := data.get("outcome")).__class__ is str else string_at(data, "outcome")
+    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
+    return result
+
+
+def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
+    return {**value.extra, "outcome": value.outcome}
+
+
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
+decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
+)
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
@@ -564,18 +2071,17 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_env_variable(raw: Any) -> types.EnvVariable:
+def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result = new(types.CreateTerminalResponse)
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"name", "value", "_meta"}}
+    result.extra = {name: item for name, item in data.items() if name not in {"terminalId", "_meta"}}
     return result
 
 
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "name": value.name, "value": value.value}
+def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "terminalId": value.terminal_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -594,6 +2100,49 @@ def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[s
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.TerminalOutputResponse)
+    result.output = value if (value := data.get("output")).__class__ is str else string_at(data, "output")
+    result.truncated = value if (value := data.get("truncated")).__class__ is bool else at(data, "truncated", boolean)
+    result.exit_status = lenient(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"output", "truncated", "exitStatus", "_meta"}
+    }
+    return result
+
+
+def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "output": value.output, "truncated": value.truncated}
+    if value.exit_status is not UNSET:
+        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.TerminalExitStatus)
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
+    value = data.get("signal", UNSET)
+    result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"exitCode", "signal", "_meta"}}
+    return result
+
+
+def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.exit_code is not UNSET:
+        data["exitCode"] = value.exit_code
+    if value.signal is not UNSET:
+        data["signal"] = value.signal
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalRequest)
@@ -606,6 +2155,19 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
 
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReleaseTerminalResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -624,6 +2186,29 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.WaitForTerminalExitResponse)
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
+    value = data.get("signal", UNSET)
+    result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"exitCode", "signal", "_meta"}}
+    return result
+
+
+def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
+    if value.exit_code is not UNSET:
+        data["exitCode"] = value.exit_code
+    if value.signal is not UNSET:
+        data["signal"] = value.signal
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalRequest)
@@ -636,6 +2221,19 @@ def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
 
 def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_kill_terminal_response(raw: Any) -> types.KillTerminalResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.KillTerminalResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    return result
+
+
+def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -1223,783 +2821,97 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 )
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
+)
+
+
+def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.agent_capabilities = lenient_or_made(
-        data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
-    )
-    result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
+    result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"protocolVersion", "agentCapabilities", "authMethods", "agentInfo", "_meta"}
-    }
-    return result
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "protocolVersion": value.protocol_version,
-        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
-        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
-    }
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    value = data.get("loadSession", False)
-    result.load_session = value if value.__class__ is bool else lenient_or(data, "loadSession", boolean, False)
-    result.prompt_capabilities = lenient_or_made(
-        data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities
-    )
-    result.mcp_capabilities = lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
-    result.session_capabilities = lenient_or_made(
-        data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
-    )
-    result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "_meta"}
-    }
-    return result
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    value = data.get("image", False)
-    result.image = value if value.__class__ is bool else lenient_or(data, "image", boolean, False)
-    value = data.get("audio", False)
-    result.audio = value if value.__class__ is bool else lenient_or(data, "audio", boolean, False)
-    value = data.get("embeddedContext", False)
-    result.embedded_context = value if value.__class__ is bool else lenient_or(data, "embeddedContext", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"image", "audio", "embeddedContext", "_meta"}
-    }
-    return result
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "image": value.image,
-        "audio": value.audio,
-        "embeddedContext": value.embedded_context,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    value = data.get("http", False)
-    result.http = value if value.__class__ is bool else lenient_or(data, "http", boolean, False)
-    value = data.get("sse", False)
-    result.sse = value if value.__class__ is bool else lenient_or(data, "sse", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"http", "sse", "_meta"}}
-    return result
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.list = lenient(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
+    result.content = (
+        nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
+        if "content" in data
         else UNSET
     )
-    result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
-    result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"list", "delete", "additionalDirectories", "resume", "close", "_meta"}
-    }
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action", "content"}}
     return result
 
 
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.list is not UNSET:
-        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    if value.resume is not UNSET:
-        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
-    if value.close is not UNSET:
-        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
+def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "action": value.action}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.content is UNSET else {**data, "content": value.content}
+
+
+def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CreateElicitationResponseDecline)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
+    return result
+
+
+def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_session_list_capabilities(raw: Any) -> types.SessionListCapabilities:
+def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionListCapabilities)
+    result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     return result
 
 
-def encode_session_list_capabilities(value: types.SessionListCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
+def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
+def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionDeleteCapabilities)
+    if data.get("action") in ("accept", "decline", "cancel"):
+        raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
+    result = new(types.CreateElicitationResponseOther)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
+    result.action = value if (value := data.get("action")).__class__ is str else string_at(data, "action")
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     return result
 
 
-def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
+def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionAdditionalDirectoriesCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_session_additional_directories_capabilities(
-    value: types.SessionAdditionalDirectoriesCapabilities,
-) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_resume_capabilities(raw: Any) -> types.SessionResumeCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionResumeCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_close_capabilities(raw: Any) -> types.SessionCloseCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCloseCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_session_close_capabilities(value: types.SessionCloseCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentAuthCapabilities)
-    result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"logout", "_meta"}}
-    return result
-
-
-def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.logout is not UNSET:
-        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_logout_capabilities(raw: Any) -> types.LogoutCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LogoutCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"type", "id", "name", "description", "args", "env", "_meta"}
-    }
-    return result
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "type": value.type, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = value.env
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("terminal",):
-        raise unfit("AuthMethodOther, from which this object is excluded", raw)
-    result = new(types.AuthMethodOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"id", "name", "description", "_meta"}}
-    return result
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
-    "AuthMethod (type: 'terminal', …)",
-    "type",
-    {
-        "terminal": decode_auth_method_terminal,
-    },
-    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
-    ("AuthMethodOther", decode_auth_method_other, ("type",)),
-)
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"name", "title", "version", "_meta"}}
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthenticateResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_logout_response(raw: Any) -> types.LogoutResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LogoutResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "modes", "configOptions", "_meta"}
-    }
-    return result
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionModeState)
-    value = data.get("currentModeId")
-    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
-    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"currentModeId", "availableModes", "_meta"}
-    }
-    return result
-
-
-def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "currentModeId": value.current_mode_id,
-        "availableModes": [encode_session_mode(item) for item in value.available_modes],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_mode(raw: Any) -> types.SessionMode:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionMode)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"id", "name", "description", "_meta"}}
-    return result
-
-
-def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"id", "name", "description", "category", "_meta", "type", "currentValue", "options"}
-    }
-    return result
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "id": value.id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"id", "name", "description", "category", "_meta", "type", "currentValue"}
-    }
-    return result
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "id": value.id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("select", "boolean"):
-        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
-    result = new(types.SessionConfigOptionOther)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"id", "name", "description", "category", "_meta", "type"}
-    }
-    return result
-
-
-def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
 }
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"value", "name", "description", "_meta"}}
-    return result
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_list(data, "options", decode_session_config_select_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"group", "name", "options", "_meta"}}
-    return result
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "group": value.group,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
-    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
+decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
+    "ElicitationContentValue",
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
 )
-
-
-def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"modes", "configOptions", "_meta"}}
-    return result
-
-
-def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessions", "nextCursor", "_meta"}}
-    return result
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"sessionId", "cwd", "additionalDirectories", "title", "updatedAt", "_meta"}
-    }
-    return result
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DeleteSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"modes", "configOptions", "_meta"}}
-    return result
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CloseSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionModeResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"configOptions", "_meta"}}
-    return result
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "configOptions": [ENCODERS[item.__class__](item) for item in value.config_options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"stopReason", "_meta"}}
-    return result
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "stopReason": value.stop_reason}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = data["data"] if "data" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"code", "message", "data"}}
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "code": value.code, "message": value.message}
-    return data if value.data is UNSET else {**data, "data": value.data}
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -2612,933 +3524,6 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.client_capabilities = lenient_or_made(
-        data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
-    )
-    result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"protocolVersion", "clientCapabilities", "clientInfo", "_meta"}
-    }
-    return result
-
-
-def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "protocolVersion": value.protocol_version,
-        "clientCapabilities": encode_client_capabilities(value.client_capabilities),
-    }
-    if value.client_info is not UNSET:
-        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.fs = lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.session = lenient(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"fs", "terminal", "session", "auth", "elicitation", "_meta"}
-    }
-    return result
-
-
-def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.FileSystemCapabilities)
-    value = data.get("readTextFile", False)
-    result.read_text_file = value if value.__class__ is bool else lenient_or(data, "readTextFile", boolean, False)
-    value = data.get("writeTextFile", False)
-    result.write_text_file = value if value.__class__ is bool else lenient_or(data, "writeTextFile", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"readTextFile", "writeTextFile", "_meta"}}
-    return result
-
-
-def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientSessionCapabilities)
-    result.compaction = lenient(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
-    result.config_options = (
-        lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
-    )
-    result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"compaction", "configOptions", "notices", "_meta"}
-    }
-    return result
-
-
-def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.compaction is not UNSET:
-        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
-        )
-    if value.notices is not UNSET:
-        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CompactionCapabilities)
-    result.extra = {name: item for name, item in data.items()}
-    return result
-
-
-def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[str, Any]:
-    return {**value.extra}
-
-
-def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionsCapabilities)
-    result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"boolean", "_meta"}}
-    return result
-
-
-def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.boolean is not UNSET:
-        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_boolean_config_option_capabilities(raw: Any) -> types.BooleanConfigOptionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.BooleanConfigOptionCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_boolean_config_option_capabilities(value: types.BooleanConfigOptionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NoticeCapabilities)
-    result.extra = {name: item for name, item in data.items()}
-    return result
-
-
-def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any]:
-    return {**value.extra}
-
-
-def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthCapabilities)
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else lenient_or(data, "terminal", boolean, False)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"terminal", "_meta"}}
-    return result
-
-
-def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "terminal": value.terminal}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"form", "url", "_meta"}}
-    return result
-
-
-def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationFormCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationUrlCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthenticateRequest)
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"methodId", "_meta"}}
-    return result
-
-
-def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_logout_request(raw: Any) -> types.LogoutRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LogoutRequest)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionRequest)
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"cwd", "additionalDirectories", "mcpServers", "_meta"}
-    }
-    return result
-
-
-def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "cwd": value.cwd,
-        "mcpServers": [ENCODERS[item.__class__](item) for item in value.mcp_servers],
-    }
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerHttp)
-    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"type", "name", "url", "headers", "_meta"}
-    }
-    return result
-
-
-def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "type": value.type,
-        "name": value.name,
-        "url": value.url,
-        "headers": [encode_http_header(item) for item in value.headers],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerSse)
-    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"type", "name", "url", "headers", "_meta"}
-    }
-    return result
-
-
-def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "type": value.type,
-        "name": value.name,
-        "url": value.url,
-        "headers": [encode_http_header(item) for item in value.headers],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("http", "sse"):
-        raise unfit("McpServerOther, from which this object is excluded", raw)
-    result = new(types.McpServerOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerStdio)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.args = [] if data.get("args", UNSET) is None else array_at(data, "args", string)
-    result.env = [] if data.get("env", UNSET) is None else array_at(data, "env", decode_env_variable)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"name", "command", "args", "env", "_meta"}
-    }
-    return result
-
-
-def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "name": value.name,
-        "command": value.command,
-        "args": value.args,
-        "env": [encode_env_variable(item) for item in value.env],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
-    "McpServer (type: 'http', 'sse', …)",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "sse": decode_mcp_server_sse,
-    },
-    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
-    ("McpServerOther", decode_mcp_server_other, ("type",)),
-)
-
-
-def decode_http_header(raw: Any) -> types.HttpHeader:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.HttpHeader)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"name", "value", "_meta"}}
-    return result
-
-
-def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionRequest)
-    result.mcp_servers = (
-        [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
-    )
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"mcpServers", "cwd", "additionalDirectories", "sessionId", "_meta"}
-    }
-    return result
-
-
-def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "mcpServers": [ENCODERS[item.__class__](item) for item in value.mcp_servers],
-        "cwd": value.cwd,
-        "sessionId": value.session_id,
-    }
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsRequest)
-    value = data.get("cwd", UNSET)
-    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
-    value = data.get("cursor", UNSET)
-    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"cwd", "cursor", "_meta"}}
-    return result
-
-
-def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.cursor is not UNSET:
-        data["cursor"] = value.cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DeleteSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
-    return result
-
-
-def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"sessionId", "cwd", "additionalDirectories", "mcpServers", "_meta"}
-    }
-    return result
-
-
-def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.mcp_servers is not UNSET:
-        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CloseSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
-    return result
-
-
-def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionModeRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "modeId", "_meta"}}
-    return result
-
-
-def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "modeId": value.mode_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestBoolean)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
-    }
-    return result
-
-
-def encode_set_session_config_option_request_boolean(
-    value: types.SetSessionConfigOptionRequestBoolean,
-) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-        "value": value.value,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestValueId)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "value"}
-    }
-    return result
-
-
-def encode_set_session_config_option_request_value_id(
-    value: types.SetSessionConfigOptionRequestValueId,
-) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "value": value.value,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("boolean",):
-        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
-    result = new(types.SetSessionConfigOptionRequestOther)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type"}}
-    return result
-
-
-def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag_or_fit(
-    "SetSessionConfigOptionRequest (type: 'boolean', …)",
-    "type",
-    {
-        "boolean": decode_set_session_config_option_request_boolean,
-    },
-    (
-        "SetSessionConfigOptionRequestValueId",
-        decode_set_session_config_option_request_value_id,
-        ("sessionId", "configId", "value"),
-    ),
-    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, ("type",)),
-)
-
-
-def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.prompt = array_at(data, "prompt", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "prompt", "_meta"}}
-    return result
-
-
-def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.WriteTextFileResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReadTextFileResponse)
-    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"content", "_meta"}}
-    return result
-
-
-def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionResponse)
-    result.outcome = tagged_at(
-        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome", "_meta"}}
-    return result
-
-
-def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionOutcomeCancelled)
-    value = data.get("outcome")
-    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
-    return result
-
-
-def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
-    return {**value.extra, "outcome": value.outcome}
-
-
-def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
-    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome", "optionId", "_meta"}}
-    return result
-
-
-def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "outcome": value.outcome, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("outcome") in ("cancelled", "selected"):
-        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
-    result = new(types.RequestPermissionOutcomeOther)
-    result.outcome = value if (value := data.get("outcome")).__class__ is str else string_at(data, "outcome")
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
-    return result
-
-
-def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
-    return {**value.extra, "outcome": value.outcome}
-
-
-REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
-    "cancelled": decode_request_permission_outcome_cancelled,
-    "selected": decode_request_permission_outcome_selected,
-}
-decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
-)
-
-
-def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateTerminalResponse)
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"terminalId", "_meta"}}
-    return result
-
-
-def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.TerminalOutputResponse)
-    result.output = value if (value := data.get("output")).__class__ is str else string_at(data, "output")
-    result.truncated = value if (value := data.get("truncated")).__class__ is bool else at(data, "truncated", boolean)
-    result.exit_status = lenient(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"output", "truncated", "exitStatus", "_meta"}
-    }
-    return result
-
-
-def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "output": value.output, "truncated": value.truncated}
-    if value.exit_status is not UNSET:
-        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.TerminalExitStatus)
-    value = data.get("exitCode", UNSET)
-    result.exit_code = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
-    )
-    value = data.get("signal", UNSET)
-    result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"exitCode", "signal", "_meta"}}
-    return result
-
-
-def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReleaseTerminalResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.WaitForTerminalExitResponse)
-    value = data.get("exitCode", UNSET)
-    result.exit_code = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
-    )
-    value = data.get("signal", UNSET)
-    result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"exitCode", "signal", "_meta"}}
-    return result
-
-
-def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_kill_terminal_response(raw: Any) -> types.KillTerminalResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.KillTerminalResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta"}}
-    return result
-
-
-def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseAccept)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
-    result.content = (
-        nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
-        if "content" in data
-        else UNSET
-    )
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action", "content"}}
-    return result
-
-
-def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.content is UNSET else {**data, "content": value.content}
-
-
-def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseDecline)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
-    return result
-
-
-def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseCancel)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
-    return result
-
-
-def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("action") in ("accept", "decline", "cancel"):
-        raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
-    result = new(types.CreateElicitationResponseOther)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")).__class__ is str else string_at(data, "action")
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
-    return result
-
-
-def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
-    "accept": decode_create_elicitation_response_accept,
-    "decline": decode_create_elicitation_response_decline,
-    "cancel": decode_create_elicitation_response_cancel,
-}
-decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
-)
-
-
-decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
-    "ElicitationContentValue",
-    ("str", string, ()),
-    ("int", integer, ()),
-    ("float", number, ()),
-    ("bool", boolean, ()),
-    ("list[str]", array_of(string), ()),
-)
-
-
-def decode_cancel_notification(raw: Any) -> types.CancelNotification:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelNotification)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "_meta"}}
-    return result
-
-
-def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
@@ -3551,6 +3536,21 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_error(raw: Any) -> types.Error:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = data["data"] if "data" in data else UNSET
+    result.extra = {name: item for name, item in data.items() if name not in {"code", "message", "data"}}
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "code": value.code, "message": value.message}
+    return data if value.data is UNSET else {**data, "data": value.data}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

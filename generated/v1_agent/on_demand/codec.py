@@ -57,6 +57,178 @@ encode_release_terminal_response: Final = encode_bare
 encode_kill_terminal_response: Final = encode_bare
 
 
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_mode_state(raw: Any) -> types.SessionModeState:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionModeState)
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
+    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_mode(raw: Any) -> types.SessionMode:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionMode)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    return result
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_list(data, "options", decode_session_config_select_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
+)
+
+
+def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoadSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    value = data.get("stopReason")
+    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
+decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
+
+
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileRequest)
@@ -614,178 +786,6 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 )
 
 
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionModeState)
-    value = data.get("currentModeId")
-    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
-    result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_mode(raw: Any) -> types.SessionMode:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionMode)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    return result
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    return result
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
-}
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
-)
-
-
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_list(data, "options", decode_session_config_select_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
-    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
-)
-
-
-def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else lenient(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        lenient_array(data, "additionalDirectories", string) if "additionalDirectories" in data else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.modes = lenient(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.config_options = (
-        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    value = data.get("stopReason")
-    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
-decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
-
-
 def decode_session_notification(raw: Any) -> types.SessionNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotification)
@@ -1297,6 +1297,11 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
@@ -1365,11 +1370,6 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

@@ -13,12 +13,16 @@ NAMES: Final[dict[str, str]] = {
 """The names on the wire that differ from the attribute in camel case."""
 
 LIMITS: Final[dict[str, dict[str, Any]]] = {
-    "ReadTextFileRequest.line": {"minimum": 0, "format": "uint32"},
-    "ReadTextFileRequest.limit": {"minimum": 0, "format": "uint32"},
+    "InitializeRequest.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
+    "InitializeResponse.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
     "ContentBlockResourceLink.size": {"format": "int64"},
     "Annotations.priority": {"format": "double"},
+    "ReadTextFileRequest.line": {"minimum": 0, "format": "uint32"},
+    "ReadTextFileRequest.limit": {"minimum": 0, "format": "uint32"},
     "ToolCallLocation.line": {"minimum": 0, "format": "uint32"},
     "CreateTerminalRequest.output_byte_limit": {"minimum": 0, "format": "uint64"},
+    "TerminalExitStatus.exit_code": {"minimum": 0, "format": "uint32"},
+    "WaitForTerminalExitResponse.exit_code": {"minimum": 0, "format": "uint32"},
     "CreateElicitationRequestUrlSession.url": {"format": "uri"},
     "CreateElicitationRequestUrlRequest.url": {"format": "uri"},
     "ElicitationPropertySchemaString.min_length": {"minimum": 0, "format": "uint32"},
@@ -31,13 +35,9 @@ LIMITS: Final[dict[str, dict[str, Any]]] = {
     "ElicitationPropertySchemaInteger.default": {"format": "int64"},
     "ElicitationPropertySchemaArray.min_items": {"minimum": 0, "format": "uint64"},
     "ElicitationPropertySchemaArray.max_items": {"minimum": 0, "format": "uint64"},
-    "InitializeResponse.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
     "SessionUpdateUsageUpdate.used": {"minimum": 0, "format": "uint64"},
     "SessionUpdateUsageUpdate.size": {"minimum": 0, "format": "uint64"},
     "SessionUpdateNotice.title": {"minLength": 1},
     "Cost.amount": {"format": "double"},
-    "InitializeRequest.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
-    "TerminalExitStatus.exit_code": {"minimum": 0, "format": "uint32"},
-    "WaitForTerminalExitResponse.exit_code": {"minimum": 0, "format": "uint32"},
 }
 """The keywords of JSON Schema beside the type."""

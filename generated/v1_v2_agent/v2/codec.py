@@ -62,6 +62,9 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
+decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
+decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
+decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_prompt_image_capabilities: Final = partial(decode_bare, types.PromptImageCapabilities)
 decode_prompt_audio_capabilities: Final = partial(decode_bare, types.PromptAudioCapabilities)
 decode_prompt_embedded_context_capabilities: Final = partial(decode_bare, types.PromptEmbeddedContextCapabilities)
@@ -72,11 +75,7 @@ decode_session_additional_directories_capabilities: Final = partial(
     decode_bare, types.SessionAdditionalDirectoriesCapabilities
 )
 decode_agent_auth_capabilities: Final = partial(decode_bare, types.AgentAuthCapabilities)
-decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
-decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
-decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_logout_auth_request: Final = partial(decode_bare, types.LogoutAuthRequest)
-encode_tool_call_cancel_capabilities: Final = encode_bare
 encode_prompt_image_capabilities: Final = encode_bare
 encode_prompt_audio_capabilities: Final = encode_bare
 encode_prompt_embedded_context_capabilities: Final = encode_bare
@@ -91,14 +90,493 @@ encode_delete_session_response: Final = encode_bare
 encode_close_session_response: Final = encode_bare
 encode_cancel_tool_call_response: Final = encode_bare
 encode_cancel_terminal_response: Final = encode_bare
+encode_tool_call_cancel_capabilities: Final = encode_bare
 encode_terminal_cancel_capabilities: Final = encode_bare
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("int", integer, ()),
-    ("str", string, ()),
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientAuthCapabilities)
+    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
+    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "info": encode_implementation(value.info),
+        "capabilities": encode_agent_capabilities(value.capabilities),
+    }
+    if value.auth_methods is not UNSET:
+        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentCapabilities)
+    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.session is not UNSET:
+        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
+    if value.auth is not UNSET:
+        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
+    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.prompt is not UNSET:
+        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
+    if value.mcp is not UNSET:
+        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptCapabilities)
+    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
+    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
+    result.embedded_context = (
+        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
+        if "embeddedContext" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.image is not UNSET:
+        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
+    if value.audio is not UNSET:
+        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
+    if value.embedded_context is not UNSET:
+        data["embeddedContext"] = (
+            None
+            if value.embedded_context is None
+            else encode_prompt_embedded_context_capabilities(value.embedded_context)
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpCapabilities)
+    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
+    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.stdio is not UNSET:
+        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
+    if value.http is not UNSET:
+        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = [encode_env_variable(item) for item in value.env]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodAgent)
+    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("agent", "terminal"):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
+    return result
+
+
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
+
+
+AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
+    "terminal": decode_auth_method_terminal,
+    "agent": decode_auth_method_agent,
+}
+decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoginAuthRequest)
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionRequest)
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerHttp)
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerStdio)
+    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("http", "stdio"):
+        raise unfit("McpServerOther, from which this object is excluded", raw)
+    result = new(types.McpServerOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
+    "http": decode_mcp_server_http,
+    "stdio": decode_mcp_server_stdio,
+}
+decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
+
+
+def decode_http_header(raw: Any) -> types.HttpHeader:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.HttpHeader)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsRequest)
+    value = data.get("cwd", UNSET)
+    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("cursor", UNSET)
+    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DeleteSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.replay_from = nullable_at(data, "replayFrom", decode_replay_from) if "replayFrom" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReplayFromStart)
+    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("start",):
+        raise unfit("ReplayFromOther, from which this object is excluded", raw)
+    result = new(types.ReplayFromOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
+    "start": decode_replay_from_start,
+}
+decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
+
+
+def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CloseSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelToolCallRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelTerminalRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestId)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
+    return result
+
+
+def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("id", "boolean"):
+        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
+    result = new(types.SetSessionConfigOptionRequestOther)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.value = at(data, "value", anything)
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
+    }
+    return result
+
+
+SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
+    "id": decode_set_session_config_option_request_id,
+    "boolean": decode_set_session_config_option_request_boolean,
+}
+decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
+    "SetSessionConfigOptionRequest",
+    "type",
+    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
+    decode_set_session_config_option_request_other,
 )
+
+
+def decode_prompt_request(raw: Any) -> types.PromptRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.prompt = at(data, "prompt", lambda value: long_array(value, decode_content_block, 1))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -330,549 +808,10 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
-    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "info": encode_implementation(value.info),
-        "capabilities": encode_agent_capabilities(value.capabilities),
-    }
-    if value.auth_methods is not UNSET:
-        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
-    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
-        else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.prompt is not UNSET:
-        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
-    if value.mcp is not UNSET:
-        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
-    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
-    result.embedded_context = (
-        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
-        if "embeddedContext" in data
-        else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.image is not UNSET:
-        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
-    if value.audio is not UNSET:
-        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
-    if value.embedded_context is not UNSET:
-        data["embeddedContext"] = (
-            None
-            if value.embedded_context is None
-            else encode_prompt_embedded_context_capabilities(value.embedded_context)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
-    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.stdio is not UNSET:
-        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
-    if value.http is not UNSET:
-        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("agent", "terminal"):
-        raise unfit("AuthMethodOther, from which this object is excluded", raw)
-    result = new(types.AuthMethodOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
-    return result
-
-
-def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
-
-
-AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
-    "terminal": decode_auth_method_terminal,
-    "agent": decode_auth_method_agent,
-}
-decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
-
-
-def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = None if value.data is None else encode(value.data)
-    return data
-
-
-def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.UnsupportedProtocolVersionErrorData)
-    value = data.get("requested")
-    result.requested = (
-        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
-    )
-    result.supported = array_at(data, "supported", decode_protocol_version)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionNotFoundErrorData)
+    result = new(types.CancelSessionNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_error_data: Reader[types.ErrorData] = by_fit(
-    "ErrorData",
-    (
-        "UnsupportedProtocolVersionErrorData",
-        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
-        ("requested", "supported"),
-    ),
-    (
-        "SessionNotFoundErrorData",
-        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
-        ("sessionId",),
-    ),
-    ("Any", anything, ()),
-)
-
-
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientAuthCapabilities)
-    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoginAuthRequest)
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionRequest)
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerHttp)
-    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerStdio)
-    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("http", "stdio"):
-        raise unfit("McpServerOther, from which this object is excluded", raw)
-    result = new(types.McpServerOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
-    "http": decode_mcp_server_http,
-    "stdio": decode_mcp_server_stdio,
-}
-decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
-
-
-def decode_http_header(raw: Any) -> types.HttpHeader:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.HttpHeader)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsRequest)
-    value = data.get("cwd", UNSET)
-    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
-    value = data.get("cursor", UNSET)
-    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DeleteSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.replay_from = nullable_at(data, "replayFrom", decode_replay_from) if "replayFrom" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReplayFromStart)
-    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("start",):
-        raise unfit("ReplayFromOther, from which this object is excluded", raw)
-    result = new(types.ReplayFromOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
-    "start": decode_replay_from_start,
-}
-decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
-
-
-def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CloseSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelToolCallRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelTerminalRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestId)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestBoolean)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
-    return result
-
-
-def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("id", "boolean"):
-        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
-    result = new(types.SetSessionConfigOptionRequestOther)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.value = at(data, "value", anything)
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
-    }
-    return result
-
-
-SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
-    "id": decode_set_session_config_option_request_id,
-    "boolean": decode_set_session_config_option_request_boolean,
-}
-decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
-    "SetSessionConfigOptionRequest",
-    "type",
-    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
-    decode_set_session_config_option_request_other,
-)
-
-
-def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.prompt = at(data, "prompt", lambda value: long_array(value, decode_content_block, 1))
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -921,6 +860,13 @@ REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionO
 }
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
     "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
+)
+
+
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -985,12 +931,66 @@ decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit
 )
 
 
-def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
+def decode_error(raw: Any) -> types.Error:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelSessionNotification)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    if value.data is not UNSET:
+        data["data"] = None if value.data is None else encode(value.data)
+    return data
+
+
+def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.UnsupportedProtocolVersionErrorData)
+    value = data.get("requested")
+    result.requested = (
+        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
+    )
+    result.supported = array_at(data, "supported", decode_protocol_version)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionNotFoundErrorData)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
+
+
+def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_error_data: Reader[types.ErrorData] = by_fit(
+    "ErrorData",
+    (
+        "UnsupportedProtocolVersionErrorData",
+        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
+        ("requested", "supported"),
+    ),
+    (
+        "SessionNotFoundErrorData",
+        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
+        ("sessionId",),
+    ),
+    ("Any", anything, ()),
+)
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
@@ -1003,6 +1003,126 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "groupId": value.group_id,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
+    if value.input is not UNSET:
+        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
+
+
+def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"messageId": value.message_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -1338,126 +1458,6 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "groupId": value.group_id,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
-
-
-def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"messageId": value.message_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

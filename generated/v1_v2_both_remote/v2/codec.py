@@ -77,7 +77,9 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
-decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
+decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
+decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
+decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_prompt_image_capabilities: Final = partial(decode_bare, types.PromptImageCapabilities)
 decode_prompt_audio_capabilities: Final = partial(decode_bare, types.PromptAudioCapabilities)
 decode_prompt_embedded_context_capabilities: Final = partial(decode_bare, types.PromptEmbeddedContextCapabilities)
@@ -89,17 +91,17 @@ decode_session_additional_directories_capabilities: Final = partial(
 )
 decode_agent_auth_capabilities: Final = partial(decode_bare, types.AgentAuthCapabilities)
 decode_login_auth_response: Final = partial(decode_bare, types.LoginAuthResponse)
+decode_logout_auth_request: Final = partial(decode_bare, types.LogoutAuthRequest)
 decode_logout_auth_response: Final = partial(decode_bare, types.LogoutAuthResponse)
 decode_delete_session_response: Final = partial(decode_bare, types.DeleteSessionResponse)
 decode_close_session_response: Final = partial(decode_bare, types.CloseSessionResponse)
 decode_cancel_tool_call_response: Final = partial(decode_bare, types.CancelToolCallResponse)
 decode_cancel_terminal_response: Final = partial(decode_bare, types.CancelTerminalResponse)
+decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
 decode_terminal_cancel_capabilities: Final = partial(decode_bare, types.TerminalCancelCapabilities)
-decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
-decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
-decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
-decode_logout_auth_request: Final = partial(decode_bare, types.LogoutAuthRequest)
-encode_tool_call_cancel_capabilities: Final = encode_bare
+encode_terminal_auth_capabilities: Final = encode_bare
+encode_elicitation_form_capabilities: Final = encode_bare
+encode_elicitation_url_capabilities: Final = encode_bare
 encode_prompt_image_capabilities: Final = encode_bare
 encode_prompt_audio_capabilities: Final = encode_bare
 encode_prompt_embedded_context_capabilities: Final = encode_bare
@@ -109,226 +111,993 @@ encode_session_delete_capabilities: Final = encode_bare
 encode_session_additional_directories_capabilities: Final = encode_bare
 encode_agent_auth_capabilities: Final = encode_bare
 encode_login_auth_response: Final = encode_bare
+encode_logout_auth_request: Final = encode_bare
 encode_logout_auth_response: Final = encode_bare
 encode_delete_session_response: Final = encode_bare
 encode_close_session_response: Final = encode_bare
 encode_cancel_tool_call_response: Final = encode_bare
 encode_cancel_terminal_response: Final = encode_bare
+encode_tool_call_cancel_capabilities: Final = encode_bare
 encode_terminal_cancel_capabilities: Final = encode_bare
-encode_terminal_auth_capabilities: Final = encode_bare
-encode_elicitation_form_capabilities: Final = encode_bare
-encode_elicitation_url_capabilities: Final = encode_bare
-encode_logout_auth_request: Final = encode_bare
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
-def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.subject = nullable_at(data, "subject", decode_request_permission_subject) if "subject" in data else UNSET
-    result.options = at(data, "options", lambda value: long_array(value, decode_permission_option, 1))
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
+def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "sessionId": value.session_id,
-        "title": value.title,
-        "options": [encode_permission_option(item) for item in value.options],
+        "protocolVersion": value.protocol_version,
+        "info": encode_implementation(value.info),
+        "capabilities": encode_client_capabilities(value.capabilities),
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.subject is not UNSET:
-        data["subject"] = None if value.subject is None else ENCODERS[value.subject.__class__](value.subject)
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionSubjectToolCall)
-    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
-    result.tool_call = at(data, "toolCall", decode_tool_call_update)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_request_permission_subject_tool_call(value: types.RequestPermissionSubjectToolCall) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "toolCall": encode_tool_call_update(value.tool_call)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionSubjectCommand)
-    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    value = data.get("toolCallId", UNSET)
-    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
-    value = data.get("terminalId", UNSET)
-    result.terminal_id = value if value is UNSET or value.__class__ is str else lenient(data, "terminalId", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_request_permission_subject_command(value: types.RequestPermissionSubjectCommand) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "command": value.command, "cwd": value.cwd}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    if value.terminal_id is not UNSET:
-        data["terminalId"] = value.terminal_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("tool_call", "command"):
-        raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
-    result = new(types.RequestPermissionSubjectOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_request_permission_subject_other(value: types.RequestPermissionSubjectOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
-    "tool_call": decode_request_permission_subject_tool_call,
-    "command": decode_request_permission_subject_command,
-}
-decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
-    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
-)
-
-
-def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallUpdate)
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    value = data.get("name", UNSET)
-    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("kind", UNSET)
-    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
-    value = data.get("status", UNSET)
-    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
-    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
-    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
-    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.capabilities = (
-        lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
-    data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
+def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.auth is not UNSET:
+        data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
+    if value.elicitation is not UNSET:
+        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientAuthCapabilities)
+    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.terminal is not UNSET:
+        data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.form is not UNSET:
+        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
+    if value.url is not UNSET:
+        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
+    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "info": encode_implementation(value.info),
+        "capabilities": encode_agent_capabilities(value.capabilities),
+    }
+    if value.auth_methods is not UNSET:
+        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentCapabilities)
+    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.session is not UNSET:
+        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
+    if value.auth is not UNSET:
+        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
+    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.prompt is not UNSET:
+        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
+    if value.mcp is not UNSET:
+        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
         )
-    if value.raw_input is not UNSET:
-        data["rawInput"] = value.raw_input
-    if value.raw_output is not UNSET:
-        data["rawOutput"] = value.raw_output
-    if value.capabilities is not UNSET:
-        data["capabilities"] = None if value.capabilities is None else encode_tool_call_capabilities(value.capabilities)
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentContent)
-    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result = new(types.PromptCapabilities)
+    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
+    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
+    result.embedded_context = (
+        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
+        if "embeddedContext" in data
+        else UNSET
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.image is not UNSET:
+        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
+    if value.audio is not UNSET:
+        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
+    if value.embedded_context is not UNSET:
+        data["embeddedContext"] = (
+            None
+            if value.embedded_context is None
+            else encode_prompt_embedded_context_capabilities(value.embedded_context)
+        )
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentDiff)
-    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
-    result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
-    result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
+    result = new(types.McpCapabilities)
+    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
+    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "changes": [ENCODERS[item.__class__](item) for item in value.changes]}
-    if value.patch is not UNSET:
-        data["patch"] = None if value.patch is None else encode_diff_patch(value.patch)
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.stdio is not UNSET:
+        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
+    if value.http is not UNSET:
+        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentTerminal)
+    result = new(types.AuthMethodTerminal)
     result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = [encode_env_variable(item) for item in value.env]
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("content", "diff", "terminal"):
-        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
-    result = new(types.ToolCallContentOther)
+    result = new(types.AuthMethodAgent)
+    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("agent", "terminal"):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
+    return result
+
+
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
+
+
+AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
+    "terminal": decode_auth_method_terminal,
+    "agent": decode_auth_method_agent,
+}
+decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.LoginAuthRequest)
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"methodId": value.method_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionRequest)
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.mcp_servers is not UNSET:
+        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerHttp)
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "name": value.name, "url": value.url}
+    if value.headers is not UNSET:
+        data["headers"] = [encode_http_header(item) for item in value.headers]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerStdio)
+    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "name": value.name, "command": value.command}
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = [encode_env_variable(item) for item in value.env]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("http", "stdio"):
+        raise unfit("McpServerOther, from which this object is excluded", raw)
+    result = new(types.McpServerOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
 
-def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
+def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
-    "content": decode_tool_call_content_content,
-    "diff": decode_tool_call_content_diff,
-    "terminal": decode_tool_call_content_terminal,
+MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
+    "http": decode_mcp_server_http,
+    "stdio": decode_mcp_server_stdio,
 }
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
+
+
+def decode_http_header(raw: Any) -> types.HttpHeader:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.HttpHeader)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    return result
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"configId", "name", "description", "category", "_meta", "type"}
+    }
+    return result
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
 )
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_or(
+        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "groupId": value.group_id,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
+    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
+)
+
+
+def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandCommand)
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
+    if value.input is not UNSET:
+        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("command",):
+        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
+    return result
+
+
+def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
+
+
+AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
+    "command": decode_available_command_command,
+}
+decode_available_command: Reader[types.AvailableCommand] = by_tag(
+    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
+)
+
+
+def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandInputText)
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
+    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("text",):
+        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandInputOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
+    "text": decode_available_command_input_text,
+}
+decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
+    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
+)
+
+
+def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsRequest)
+    value = data.get("cwd", UNSET)
+    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("cursor", UNSET)
+    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.cwd is not UNSET:
+        data["cwd"] = value.cwd
+    if value.cursor is not UNSET:
+        data["cursor"] = value.cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DeleteSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    result.mcp_servers = (
+        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
+    )
+    result.replay_from = nullable_at(data, "replayFrom", decode_replay_from) if "replayFrom" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.mcp_servers is not UNSET:
+        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
+    if value.replay_from is not UNSET:
+        data["replayFrom"] = (
+            None if value.replay_from is None else ENCODERS[value.replay_from.__class__](value.replay_from)
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ReplayFromStart)
+    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("start",):
+        raise unfit("ReplayFromOther, from which this object is excluded", raw)
+    result = new(types.ReplayFromOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_replay_from_other(value: types.ReplayFromOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
+    "start": decode_replay_from_start,
+}
+decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CloseSessionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelToolCallRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "toolCallId": value.tool_call_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelTerminalRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestId)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+def encode_set_session_config_option_request_id(value: types.SetSessionConfigOptionRequestId) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+        "value": value.value,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
+    return result
+
+
+def encode_set_session_config_option_request_boolean(
+    value: types.SetSessionConfigOptionRequestBoolean,
+) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+        "value": value.value,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("id", "boolean"):
+        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
+    result = new(types.SetSessionConfigOptionRequestOther)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.value = at(data, "value", anything)
+    result.extra = {
+        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
+    }
+    return result
+
+
+def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+        "value": value.value,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
+    "id": decode_set_session_config_option_request_id,
+    "boolean": decode_set_session_config_option_request_boolean,
+}
+decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
+    "SetSessionConfigOptionRequest",
+    "type",
+    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
+    decode_set_session_config_option_request_other,
+)
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_request(raw: Any) -> types.PromptRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.prompt = at(data, "prompt", lambda value: long_array(value, decode_content_block, 1))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "sessionId": value.session_id,
+        "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -560,6 +1329,235 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"messageId": value.message_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelSessionNotification)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.subject = nullable_at(data, "subject", decode_request_permission_subject) if "subject" in data else UNSET
+    result.options = at(data, "options", lambda value: long_array(value, decode_permission_option, 1))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "sessionId": value.session_id,
+        "title": value.title,
+        "options": [encode_permission_option(item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.subject is not UNSET:
+        data["subject"] = None if value.subject is None else ENCODERS[value.subject.__class__](value.subject)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionSubjectToolCall)
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
+    result.tool_call = at(data, "toolCall", decode_tool_call_update)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_subject_tool_call(value: types.RequestPermissionSubjectToolCall) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "toolCall": encode_tool_call_update(value.tool_call)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionSubjectCommand)
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    value = data.get("toolCallId", UNSET)
+    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
+    value = data.get("terminalId", UNSET)
+    result.terminal_id = value if value is UNSET or value.__class__ is str else lenient(data, "terminalId", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_subject_command(value: types.RequestPermissionSubjectCommand) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "command": value.command, "cwd": value.cwd}
+    if value.tool_call_id is not UNSET:
+        data["toolCallId"] = value.tool_call_id
+    if value.terminal_id is not UNSET:
+        data["terminalId"] = value.terminal_id
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("tool_call", "command"):
+        raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionSubjectOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_request_permission_subject_other(value: types.RequestPermissionSubjectOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
+    "tool_call": decode_request_permission_subject_tool_call,
+    "command": decode_request_permission_subject_command,
+}
+decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
+    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
+)
+
+
+def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallUpdate)
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    value = data.get("name", UNSET)
+    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("kind", UNSET)
+    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
+    value = data.get("status", UNSET)
+    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
+    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.capabilities = (
+        lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
+    data: dict[str, Any] = {"toolCallId": value.tool_call_id}
+    if value.name is not UNSET:
+        data["name"] = value.name
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.kind is not UNSET:
+        data["kind"] = value.kind
+    if value.status is not UNSET:
+        data["status"] = value.status
+    if value.content is not UNSET:
+        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
+    if value.locations is not UNSET:
+        data["locations"] = (
+            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
+        )
+    if value.raw_input is not UNSET:
+        data["rawInput"] = value.raw_input
+    if value.raw_output is not UNSET:
+        data["rawOutput"] = value.raw_output
+    if value.capabilities is not UNSET:
+        data["capabilities"] = None if value.capabilities is None else encode_tool_call_capabilities(value.capabilities)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentContent)
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentDiff)
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
+    result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
+    result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "changes": [ENCODERS[item.__class__](item) for item in value.changes]}
+    if value.patch is not UNSET:
+        data["patch"] = None if value.patch is None else encode_diff_patch(value.patch)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("content", "diff", "terminal"):
+        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+)
+
+
 def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeAdd)
@@ -773,6 +1771,72 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionResponse)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionOutcomeCancelled)
+    value = data.get("outcome")
+    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
+    data: dict[str, Any] = {"outcome": value.outcome}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionOutcomeSelected)
+    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
+    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
+    data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("outcome") in ("cancelled", "selected"):
+        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionOutcomeOther)
+    result.outcome = value if (value := data.get("outcome")).__class__ is str else string_at(data, "outcome")
+    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
+    return result
+
+
+def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
+    return {**value.extra, "outcome": value.outcome}
+
+
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
+decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
+)
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
@@ -1286,633 +2350,92 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 )
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("int", integer, ()),
+    ("str", string, ()),
+)
+
+
+def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
-    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
+    result = new(types.CreateElicitationResponseAccept)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "info": encode_implementation(value.info),
-        "capabilities": encode_agent_capabilities(value.capabilities),
-    }
-    if value.auth_methods is not UNSET:
-        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
-    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
+    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
+    result.content = (
+        nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
+        if "content" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.prompt is not UNSET:
-        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
-    if value.mcp is not UNSET:
-        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
+def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
+    data: dict[str, Any] = {"action": value.action}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.content is UNSET else {**data, "content": value.content}
+
+
+def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CreateElicitationResponseDecline)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
+    return result
+
+
+def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
+    data: dict[str, Any] = {"action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
-    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
-    result.embedded_context = (
-        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
-        if "embeddedContext" in data
-        else UNSET
-    )
+    result = new(types.CreateElicitationResponseCancel)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
     return result
 
 
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.image is not UNSET:
-        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
-    if value.audio is not UNSET:
-        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
-    if value.embedded_context is not UNSET:
-        data["embeddedContext"] = (
-            None
-            if value.embedded_context is None
-            else encode_prompt_embedded_context_capabilities(value.embedded_context)
-        )
+def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
+    data: dict[str, Any] = {"action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
-    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
+    if data.get("action") in ("accept", "decline", "cancel"):
+        raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
+    result = new(types.CreateElicitationResponseOther)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.action = value if (value := data.get("action")).__class__ is str else string_at(data, "action")
+    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     return result
 
 
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.stdio is not UNSET:
-        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
-    if value.http is not UNSET:
-        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
+def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "action": value.action}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("agent", "terminal"):
-        raise unfit("AuthMethodOther, from which this object is excluded", raw)
-    result = new(types.AuthMethodOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
-    return result
-
-
-def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
-
-
-AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
-    "terminal": decode_auth_method_terminal,
-    "agent": decode_auth_method_agent,
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
 }
-decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
-
-
-def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    return result
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    return result
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("select", "boolean"):
-        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
-    result = new(types.SessionConfigOptionOther)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"configId", "name", "description", "category", "_meta", "type"}
-    }
-    return result
-
-
-def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
-}
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_or(
-        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "groupId": value.group_id,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
-    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
-)
-
-
-def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandCommand)
-    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("command",):
-        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
-    return result
-
-
-def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
-
-
-AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
-    "command": decode_available_command_command,
-}
-decode_available_command: Reader[types.AvailableCommand] = by_tag(
-    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
-)
-
-
-def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandInputText)
-    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
-    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("text",):
-        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandInputOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
-    "text": decode_available_command_input_text,
-}
-decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
-    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
-)
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"messageId": value.message_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = None if value.data is None else encode(value.data)
-    return data
-
-
-def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.UnsupportedProtocolVersionErrorData)
-    value = data.get("requested")
-    result.requested = (
-        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
-    )
-    result.supported = array_at(data, "supported", decode_protocol_version)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionNotFoundErrorData)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_error_data: Reader[types.ErrorData] = by_fit(
-    "ErrorData",
-    (
-        "UnsupportedProtocolVersionErrorData",
-        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
-        ("requested", "supported"),
-    ),
-    (
-        "SessionNotFoundErrorData",
-        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
-        ("sessionId",),
-    ),
+decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
+    "ElicitationContentValue",
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
     ("Any", anything, ()),
 )
 
@@ -2785,6 +3308,68 @@ decode_background_work: Reader[types.BackgroundWork] = by_tag(
 )
 
 
+def decode_error(raw: Any) -> types.Error:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    if value.data is not UNSET:
+        data["data"] = None if value.data is None else encode(value.data)
+    return data
+
+
+def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.UnsupportedProtocolVersionErrorData)
+    value = data.get("requested")
+    result.requested = (
+        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
+    )
+    result.supported = array_at(data, "supported", decode_protocol_version)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionNotFoundErrorData)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_error_data: Reader[types.ErrorData] = by_fit(
+    "ErrorData",
+    (
+        "UnsupportedProtocolVersionErrorData",
+        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
+        ("requested", "supported"),
+    ),
+    (
+        "SessionNotFoundErrorData",
+        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
+        ("sessionId",),
+    ),
+    ("Any", anything, ()),
+)
+
+
 def decode_terminal_output(raw: Any) -> types.TerminalOutput:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutput)
@@ -2931,591 +3516,6 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "info": encode_implementation(value.info),
-        "capabilities": encode_client_capabilities(value.capabilities),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientAuthCapabilities)
-    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.terminal is not UNSET:
-        data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoginAuthRequest)
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionRequest)
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.mcp_servers is not UNSET:
-        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerHttp)
-    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "name": value.name, "url": value.url}
-    if value.headers is not UNSET:
-        data["headers"] = [encode_http_header(item) for item in value.headers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerStdio)
-    result.type = value if (value := data.get("type")) == "stdio" else constant_at(data, "type", "stdio")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "name": value.name, "command": value.command}
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("http", "stdio"):
-        raise unfit("McpServerOther, from which this object is excluded", raw)
-    result = new(types.McpServerOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
-    "http": decode_mcp_server_http,
-    "stdio": decode_mcp_server_stdio,
-}
-decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
-
-
-def decode_http_header(raw: Any) -> types.HttpHeader:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.HttpHeader)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsRequest)
-    value = data.get("cwd", UNSET)
-    result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
-    value = data.get("cursor", UNSET)
-    result.cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "cursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.cursor is not UNSET:
-        data["cursor"] = value.cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DeleteSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    result.mcp_servers = (
-        array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
-    )
-    result.replay_from = nullable_at(data, "replayFrom", decode_replay_from) if "replayFrom" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.mcp_servers is not UNSET:
-        data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    if value.replay_from is not UNSET:
-        data["replayFrom"] = (
-            None if value.replay_from is None else ENCODERS[value.replay_from.__class__](value.replay_from)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ReplayFromStart)
-    result.type = value if (value := data.get("type")) == "start" else constant_at(data, "type", "start")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("start",):
-        raise unfit("ReplayFromOther, from which this object is excluded", raw)
-    result = new(types.ReplayFromOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-def encode_replay_from_other(value: types.ReplayFromOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
-    "start": decode_replay_from_start,
-}
-decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
-
-
-def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CloseSessionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelToolCallRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "toolCallId": value.tool_call_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelTerminalRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestId)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "id" else constant_at(data, "type", "id")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-def encode_set_session_config_option_request_id(value: types.SetSessionConfigOptionRequestId) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-        "value": value.value,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequestBoolean)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    result.value = value if (value := data.get("value")).__class__ is bool else at(data, "value", boolean)
-    return result
-
-
-def encode_set_session_config_option_request_boolean(
-    value: types.SetSessionConfigOptionRequestBoolean,
-) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-        "value": value.value,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("id", "boolean"):
-        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
-    result = new(types.SetSessionConfigOptionRequestOther)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.value = at(data, "value", anything)
-    result.extra = {
-        name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
-    }
-    return result
-
-
-def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-        "value": value.value,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
-    "id": decode_set_session_config_option_request_id,
-    "boolean": decode_set_session_config_option_request_boolean,
-}
-decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
-    "SetSessionConfigOptionRequest",
-    "type",
-    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
-    decode_set_session_config_option_request_other,
-)
-
-
-def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.prompt = at(data, "prompt", lambda value: long_array(value, decode_content_block, 1))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "sessionId": value.session_id,
-        "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionResponse)
-    result.outcome = tagged_at(
-        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionOutcomeCancelled)
-    value = data.get("outcome")
-    result.outcome = value if value == "cancelled" else constant_at(data, "outcome", "cancelled")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
-    data: dict[str, Any] = {"outcome": value.outcome}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = value if (value := data.get("outcome")) == "selected" else constant_at(data, "outcome", "selected")
-    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
-    data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("outcome") in ("cancelled", "selected"):
-        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
-    result = new(types.RequestPermissionOutcomeOther)
-    result.outcome = value if (value := data.get("outcome")).__class__ is str else string_at(data, "outcome")
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
-    return result
-
-
-def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
-    return {**value.extra, "outcome": value.outcome}
-
-
-REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
-    "cancelled": decode_request_permission_outcome_cancelled,
-    "selected": decode_request_permission_outcome_selected,
-}
-decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
-)
-
-
-def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseAccept)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "accept" else constant_at(data, "action", "accept")
-    result.content = (
-        nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
-        if "content" in data
-        else UNSET
-    )
-    return result
-
-
-def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
-    data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.content is UNSET else {**data, "content": value.content}
-
-
-def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseDecline)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "decline" else constant_at(data, "action", "decline")
-    return result
-
-
-def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
-    data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateElicitationResponseCancel)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")) == "cancel" else constant_at(data, "action", "cancel")
-    return result
-
-
-def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
-    data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("action") in ("accept", "decline", "cancel"):
-        raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
-    result = new(types.CreateElicitationResponseOther)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = value if (value := data.get("action")).__class__ is str else string_at(data, "action")
-    result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
-    return result
-
-
-def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
-    "accept": decode_create_elicitation_response_accept,
-    "decline": decode_create_elicitation_response_decline,
-    "cancel": decode_create_elicitation_response_cancel,
-}
-decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
-)
-
-
-decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
-    "ElicitationContentValue",
-    ("str", string, ()),
-    ("int", integer, ()),
-    ("float", number, ()),
-    ("bool", boolean, ()),
-    ("list[str]", array_of(string), ()),
-    ("Any", anything, ()),
-)
-
-
-def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelSessionNotification)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

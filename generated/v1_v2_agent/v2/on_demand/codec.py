@@ -52,18 +52,240 @@ def string_from_1(value: Any) -> str:
     return long_string(value, 1)
 
 
-decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
 decode_login_auth_response: Final = partial(decode_bare, types.LoginAuthResponse)
 decode_logout_auth_response: Final = partial(decode_bare, types.LogoutAuthResponse)
 decode_delete_session_response: Final = partial(decode_bare, types.DeleteSessionResponse)
 decode_close_session_response: Final = partial(decode_bare, types.CloseSessionResponse)
 decode_cancel_tool_call_response: Final = partial(decode_bare, types.CancelToolCallResponse)
 decode_cancel_terminal_response: Final = partial(decode_bare, types.CancelTerminalResponse)
+decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
 decode_terminal_cancel_capabilities: Final = partial(decode_bare, types.TerminalCancelCapabilities)
 encode_terminal_auth_capabilities: Final = encode_bare
 encode_elicitation_form_capabilities: Final = encode_bare
 encode_elicitation_url_capabilities: Final = encode_bare
 encode_logout_auth_request: Final = encode_bare
+
+
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    return result
+
+
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"configId", "name", "description", "category", "_meta", "type"}
+    }
+    return result
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_or(
+        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
+    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
+)
+
+
+def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandCommand)
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("command",):
+        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
+    return result
+
+
+AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
+    "command": decode_available_command_command,
+}
+decode_available_command: Reader[types.AvailableCommand] = by_tag(
+    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
+)
+
+
+def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandInputText)
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
+    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("text",):
+        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandInputOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
+    "text": decode_available_command_input_text,
+}
+decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
+    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
+)
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
@@ -708,228 +930,6 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
     ("MultiSelectItemsOther", decode_multi_select_items_other, ("type",)),
     ("TitledMultiSelectItems", decode_titled_multi_select_items, ("anyOf",)),
 )
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    return result
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    return result
-
-
-def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("select", "boolean"):
-        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
-    result = new(types.SessionConfigOptionOther)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"configId", "name", "description", "category", "_meta", "type"}
-    }
-    return result
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
-}
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
-)
-
-
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_or(
-        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
-    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
-)
-
-
-def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandCommand)
-    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("command",):
-        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
-    return result
-
-
-AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
-    "command": decode_available_command_command,
-}
-decode_available_command: Reader[types.AvailableCommand] = by_tag(
-    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
-)
-
-
-def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandInputText)
-    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
-    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("text",):
-        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandInputOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
-    "text": decode_available_command_input_text,
-}
-decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
-    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
-)
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
 
 
 def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotification:
@@ -1740,6 +1740,11 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
@@ -1778,11 +1783,6 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

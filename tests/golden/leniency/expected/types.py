@@ -4,7 +4,8 @@
 
 From ACP v1, schema.json.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations

@@ -126,13 +126,6 @@ def encode_relay_notification(value: types.RelayNotification) -> dict[str, Any]:
     return {} if value.body is UNSET else {"body": value.body}
 
 
-decode_cancel_notification_id: Reader[types.CancelNotificationId] = by_fit(
-    "CancelNotificationId",
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
@@ -142,6 +135,13 @@ def decode_cancel_notification(raw: Any) -> types.CancelNotification:
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
     return {"id": value.id}
+
+
+decode_cancel_notification_id: Reader[types.CancelNotificationId] = by_fit(
+    "CancelNotificationId",
+    ("int", integer, ()),
+    ("str", string, ()),
+)
 
 
 def decode_failure(raw: Any) -> types.Failure:

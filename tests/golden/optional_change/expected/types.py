@@ -4,7 +4,8 @@
 
 From ACP v1, schema.json, with hat, 2026-05-01; wave, 2026-05-01.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -18,14 +19,28 @@ class InitializeRequest(Struct):
     client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
 
 
-class InitializeResponse(Struct):
-    __slots__ = ()
-
-
 class ClientCapabilities(Struct):
     nod: bool = False
     hat: Hat | UnsetType = UNSET
     """From hat, 2026-05-01."""
+
+
+class Hat(Struct):
+    """What is worn on the head.
+
+    From hat, 2026-05-01.
+    """
+
+    color: str | UnsetType = UNSET
+    lifted: bool | UnsetType = UNSET
+    """Whether it is in the hand.
+
+    From wave, 2026-05-01.
+    """
+
+
+class InitializeResponse(Struct):
+    __slots__ = ()
 
 
 class GestureNod(Struct):
@@ -42,17 +57,3 @@ Gesture: TypeAlias = GestureNod | GestureOther
 
 
 Mood: TypeAlias = Literal["calm"] | str
-
-
-class Hat(Struct):
-    """What is worn on the head.
-
-    From hat, 2026-05-01.
-    """
-
-    color: str | UnsetType = UNSET
-    lifted: bool | UnsetType = UNSET
-    """Whether it is in the hand.
-
-    From wave, 2026-05-01.
-    """

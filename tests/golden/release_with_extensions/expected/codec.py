@@ -57,16 +57,111 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
-decode_kill_terminal_command_response: Final = partial(decode_bare, types.KillTerminalCommandResponse)
-decode_release_terminal_response: Final = partial(decode_bare, types.ReleaseTerminalResponse)
 decode_session_capabilities: Final = partial(decode_bare, types.SessionCapabilities)
-decode_write_text_file_response: Final = partial(decode_bare, types.WriteTextFileResponse)
 decode_get_auth_state_request: Final = partial(decode_bare, types.GetAuthStateRequest)
 decode_logout_request: Final = partial(decode_bare, types.LogoutRequest)
-encode_authenticate_response: Final = encode_bare
+decode_kill_terminal_command_response: Final = partial(decode_bare, types.KillTerminalCommandResponse)
+decode_release_terminal_response: Final = partial(decode_bare, types.ReleaseTerminalResponse)
+decode_write_text_file_response: Final = partial(decode_bare, types.WriteTextFileResponse)
 encode_session_capabilities: Final = encode_bare
+encode_authenticate_response: Final = encode_bare
 encode_set_session_mode_response: Final = encode_bare
 encode_logout_response: Final = encode_bare
+
+
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeRequest)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.client_capabilities = (
+        at(data, "clientCapabilities", decode_client_capabilities)
+        if "clientCapabilities" in data
+        else types.ClientCapabilities()
+    )
+    result.client_info = nullable_at(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    return result
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.fs = at(data, "fs", decode_file_system_capability) if "fs" in data else types.FileSystemCapability()
+    value = data.get("terminal", False)
+    result.terminal = value if value.__class__ is bool else at(data, "terminal", boolean)
+    return result
+
+
+def decode_file_system_capability(raw: Any) -> types.FileSystemCapability:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.FileSystemCapability)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("readTextFile", False)
+    result.read_text_file = value if value.__class__ is bool else at(data, "readTextFile", boolean)
+    value = data.get("writeTextFile", False)
+    result.write_text_file = value if value.__class__ is bool else at(data, "writeTextFile", boolean)
+    return result
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Implementation)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else nullable_at(data, "title", string)
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.title is UNSET else {**data, "title": value.title}
+
+
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.InitializeResponse)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.agent_capabilities = (
+        at(data, "agentCapabilities", decode_agent_capabilities)
+        if "agentCapabilities" in data
+        else types.AgentCapabilities()
+    )
+    result.agent_info = nullable_at(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
+    result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else []
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    return result
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
+        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
+        "protocolVersion": value.protocol_version,
+    }
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.agent_info is not UNSET:
+        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
+    return data
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -110,28 +205,52 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_annotations(raw: Any) -> types.Annotations:
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Annotations)
+    result = new(types.McpCapabilities)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.audience = nullable_array_at(data, "audience", decode_role) if "audience" in data else UNSET
-    value = data.get("lastModified", UNSET)
-    result.last_modified = (
-        value if value is UNSET or value.__class__ is str else nullable_at(data, "lastModified", string)
-    )
-    result.priority = nullable_at(data, "priority", number) if "priority" in data else UNSET
+    value = data.get("http", False)
+    result.http = value if value.__class__ is bool else at(data, "http", boolean)
+    value = data.get("sse", False)
+    result.sse = value if value.__class__ is bool else at(data, "sse", boolean)
     return result
 
 
-def encode_annotations(value: types.Annotations) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.audience is not UNSET:
-        data["audience"] = value.audience
-    if value.last_modified is not UNSET:
-        data["lastModified"] = value.last_modified
-    return data if value.priority is UNSET else {**data, "priority": value.priority}
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptCapabilities)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("audio", False)
+    result.audio = value if value.__class__ is bool else at(data, "audio", boolean)
+    value = data.get("embeddedContext", False)
+    result.embedded_context = value if value.__class__ is bool else at(data, "embeddedContext", boolean)
+    value = data.get("image", False)
+    result.image = value if value.__class__ is bool else at(data, "image", boolean)
+    return result
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"audio": value.audio, "embeddedContext": value.embedded_context, "image": value.image}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthCapabilities)
+    value = data.get("logout", False)
+    result.logout = value if value.__class__ is bool else at(data, "logout", boolean)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    return result
+
+
+def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"logout": value.logout}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_env_var(raw: Any) -> types.AuthMethodEnvVar:
@@ -222,24 +341,6 @@ def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
     return result
 
 
-def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.BlobResourceContents)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.blob = value if (value := data.get("blob")).__class__ is str else string_at(data, "blob")
-    value = data.get("mimeType", UNSET)
-    result.mime_type = value if value is UNSET or value.__class__ is str else nullable_at(data, "mimeType", string)
-    result.uri = value if (value := data.get("uri")).__class__ is str else string_at(data, "uri")
-    return result
-
-
-def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
-    data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.mime_type is UNSET else {**data, "mimeType": value.mime_type}
-
-
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
@@ -248,13 +349,98 @@ def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     return result
 
 
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
+    result = new(types.LoadSessionRequest)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.fs = at(data, "fs", decode_file_system_capability) if "fs" in data else types.FileSystemCapability()
-    value = data.get("terminal", False)
-    result.terminal = value if value.__class__ is bool else at(data, "terminal", boolean)
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.mcp_servers = array_at(data, "mcpServers", decode_mcp_server)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    return result
+
+
+def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerHttp)
+    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.headers = array_at(data, "headers", decode_http_header)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    return result
+
+
+def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerSse)
+    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.headers = array_at(data, "headers", decode_http_header)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
+    return result
+
+
+def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpServerStdio)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.args = array_at(data, "args", string)
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.env = array_at(data, "env", decode_env_variable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    return result
+
+
+decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
+    "McpServer (type: 'http', 'sse', …)",
+    "type",
+    {
+        "http": decode_mcp_server_http,
+        "sse": decode_mcp_server_sse,
+    },
+    ("McpServerStdio", decode_mcp_server_stdio, ("args", "command", "env", "name")),
+)
+
+
+def decode_http_header(raw: Any) -> types.HttpHeader:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.HttpHeader)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionRequest)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.mcp_servers = array_at(data, "mcpServers", decode_mcp_server)
+    return result
+
+
+def decode_prompt_request(raw: Any) -> types.PromptRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptRequest)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.prompt = array_at(data, "prompt", decode_content_block)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     return result
 
 
@@ -383,12 +569,32 @@ CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
 decode_content_block: Reader[types.ContentBlock] = by_tag("ContentBlock", "type", CONTENT_BLOCK_TAGS)
 
 
-def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
+def decode_annotations(raw: Any) -> types.Annotations:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CreateTerminalResponse)
+    result = new(types.Annotations)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.audience = nullable_array_at(data, "audience", decode_role) if "audience" in data else UNSET
+    value = data.get("lastModified", UNSET)
+    result.last_modified = (
+        value if value is UNSET or value.__class__ is str else nullable_at(data, "lastModified", string)
+    )
+    result.priority = nullable_at(data, "priority", number) if "priority" in data else UNSET
     return result
+
+
+def encode_annotations(value: types.Annotations) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.audience is not UNSET:
+        data["audience"] = value.audience
+    if value.last_modified is not UNSET:
+        data["lastModified"] = value.last_modified
+    return data if value.priority is UNSET else {**data, "priority": value.priority}
+
+
+ROLE: Final[tuple[types.Role, ...]] = get_args(types.Role)
+decode_role: Reader[types.Role] = one_of(ROLE)
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -409,6 +615,24 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
     return data if value.mime_type is UNSET else {**data, "mimeType": value.mime_type}
 
 
+def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.BlobResourceContents)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.blob = value if (value := data.get("blob")).__class__ is str else string_at(data, "blob")
+    value = data.get("mimeType", UNSET)
+    result.mime_type = value if value is UNSET or value.__class__ is str else nullable_at(data, "mimeType", string)
+    result.uri = value if (value := data.get("uri")).__class__ is str else string_at(data, "uri")
+    return result
+
+
+def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
+    data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.mime_type is UNSET else {**data, "mimeType": value.mime_type}
+
+
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
     ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
@@ -416,237 +640,31 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
 )
 
 
-def decode_env_variable(raw: Any) -> types.EnvVariable:
+def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
+    result = new(types.SetSessionConfigOptionRequest)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
     return result
 
 
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_error(raw: Any) -> types.Error:
+def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.data = data["data"] if "data" in data else UNSET
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = value.data
-    if value.auth_methods is not UNSET:
-        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
-    return data
-
-
-def decode_file_system_capability(raw: Any) -> types.FileSystemCapability:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.FileSystemCapability)
+    result = new(types.SetSessionModeRequest)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("readTextFile", False)
-    result.read_text_file = value if value.__class__ is bool else at(data, "readTextFile", boolean)
-    value = data.get("writeTextFile", False)
-    result.write_text_file = value if value.__class__ is bool else at(data, "writeTextFile", boolean)
-    return result
-
-
-def decode_http_header(raw: Any) -> types.HttpHeader:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.HttpHeader)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else nullable_at(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.title is UNSET else {**data, "title": value.title}
-
-
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.client_capabilities = (
-        at(data, "clientCapabilities", decode_client_capabilities)
-        if "clientCapabilities" in data
-        else types.ClientCapabilities()
-    )
-    result.client_info = nullable_at(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    return result
-
-
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.agent_capabilities = (
-        at(data, "agentCapabilities", decode_agent_capabilities)
-        if "agentCapabilities" in data
-        else types.AgentCapabilities()
-    )
-    result.agent_info = nullable_at(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
-    result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    return result
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
-        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
-        "protocolVersion": value.protocol_version,
-    }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data
-
-
-def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.mcp_servers = array_at(data, "mcpServers", decode_mcp_server)
+    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     return result
 
 
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
+    result = new(types.CreateTerminalResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("http", False)
-    result.http = value if value.__class__ is bool else at(data, "http", boolean)
-    value = data.get("sse", False)
-    result.sse = value if value.__class__ is bool else at(data, "sse", boolean)
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     return result
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerHttp)
-    result.type = value if (value := data.get("type")) == "http" else constant_at(data, "type", "http")
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.headers = array_at(data, "headers", decode_http_header)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    return result
-
-
-def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerSse)
-    result.type = value if (value := data.get("type")) == "sse" else constant_at(data, "type", "sse")
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.headers = array_at(data, "headers", decode_http_header)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.url = value if (value := data.get("url")).__class__ is str else string_at(data, "url")
-    return result
-
-
-def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpServerStdio)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.args = array_at(data, "args", string)
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.env = array_at(data, "env", decode_env_variable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    return result
-
-
-decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
-    "McpServer (type: 'http', 'sse', …)",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "sse": decode_mcp_server_sse,
-    },
-    ("McpServerStdio", decode_mcp_server_stdio, ("args", "command", "env", "name")),
-)
-
-
-def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.mcp_servers = array_at(data, "mcpServers", decode_mcp_server)
-    return result
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("audio", False)
-    result.audio = value if value.__class__ is bool else at(data, "audio", boolean)
-    value = data.get("embeddedContext", False)
-    result.embedded_context = value if value.__class__ is bool else at(data, "embeddedContext", boolean)
-    value = data.get("image", False)
-    result.image = value if value.__class__ is bool else at(data, "image", boolean)
-    return result
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"audio": value.audio, "embeddedContext": value.embedded_context, "image": value.image}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.prompt = array_at(data, "prompt", decode_content_block)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    return result
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
 
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
@@ -654,6 +672,16 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
     result = new(types.ReadTextFileResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
+    return result
+
+
+def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionResponse)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     return result
 
 
@@ -683,36 +711,13 @@ decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_t
 )
 
 
-def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
+def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionResponse)
+    result = new(types.TerminalOutputResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.outcome = tagged_at(
-        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
-    )
-    return result
-
-
-ROLE: Final[tuple[types.Role, ...]] = get_args(types.Role)
-decode_role: Reader[types.Role] = one_of(ROLE)
-
-
-def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionModeRequest)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.mode_id = value if (value := data.get("modeId")).__class__ is str else string_at(data, "modeId")
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.exit_status = nullable_at(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
+    result.output = value if (value := data.get("output")).__class__ is str else string_at(data, "output")
+    result.truncated = value if (value := data.get("truncated")).__class__ is bool else at(data, "truncated", boolean)
     return result
 
 
@@ -731,16 +736,6 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     return result
 
 
-def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.TerminalOutputResponse)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.exit_status = nullable_at(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
-    result.output = value if (value := data.get("output")).__class__ is str else string_at(data, "output")
-    result.truncated = value if (value := data.get("truncated")).__class__ is bool else at(data, "truncated", boolean)
-    return result
-
-
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
@@ -756,31 +751,122 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
     return result
 
 
-def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
+def decode_error(raw: Any) -> types.Error:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthCapabilities)
-    value = data.get("logout", False)
-    result.logout = value if value.__class__ is bool else at(data, "logout", boolean)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.data = data["data"] if "data" in data else UNSET
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
     return result
 
 
-def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"logout": value.logout}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
-    data: dict[str, Any] = {"description": value.description, "name": value.name}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    if value.data is not UNSET:
+        data["data"] = value.data
+    if value.auth_methods is not UNSET:
+        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
     return data
 
 
-def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
-    data: dict[str, Any] = {"hint": value.hint}
+def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    return data
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.description is UNSET else {**data, "description": value.description}
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.description is UNSET else {**data, "description": value.description}
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "group": value.group,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "availableModes": [encode_session_mode(item) for item in value.available_modes],
+        "currentModeId": value.current_mode_id,
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.description is UNSET else {**data, "description": value.description}
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    return data
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"stopReason": value.stop_reason}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"authenticated": value.authenticated}
+    if value.auth_methods is not UNSET:
+        data["authMethods"] = (
+            None if value.auth_methods is None else [encode_auth_method_state(item) for item in value.auth_methods]
+        )
+    if value.message is not UNSET:
+        data["message"] = value.message
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
+    data: dict[str, Any] = {"authMethodId": value.auth_method_id, "authenticated": value.authenticated}
+    if value.message is not UNSET:
+        data["message"] = value.message
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -799,47 +885,6 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
 
 def encode_kill_terminal_command_request(value: types.KillTerminalCommandRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    return data
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    return data
-
-
-def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"kind": value.kind, "name": value.name, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
-    data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"stopReason": value.stop_reason}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -866,50 +911,54 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "id": value.id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.description is UNSET else {**data, "description": value.description}
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "group": value.group,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
+def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"kind": value.kind, "name": value.name, "optionId": value.option_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
+def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
+    data: dict[str, Any] = {"toolCallId": value.tool_call_id}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    return data if value.description is UNSET else {**data, "description": value.description}
+    if value.content is not UNSET:
+        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
+    if value.kind is not UNSET:
+        data["kind"] = value.kind
+    if value.locations is not UNSET:
+        data["locations"] = (
+            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
+        )
+    if value.raw_input is not UNSET:
+        data["rawInput"] = value.raw_input
+    if value.raw_output is not UNSET:
+        data["rawOutput"] = value.raw_output
+    if value.status is not UNSET:
+        data["status"] = value.status
+    return data if value.title is UNSET else {**data, "title": value.title}
 
 
-def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.description is UNSET else {**data, "description": value.description}
-
-
-def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "availableModes": [encode_session_mode(item) for item in value.available_modes],
-        "currentModeId": value.current_mode_id,
-    }
+def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "newText": value.new_text, "path": value.path}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.old_text is UNSET else {**data, "oldText": value.old_text}
+
+
+def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
+    data: dict[str, Any] = {"path": value.path}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data if value.line is UNSET else {**data, "line": value.line}
 
 
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
@@ -960,27 +1009,6 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
     return data if value.status is UNSET else {**data, "status": value.status}
-
-
-def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
-    data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
-    if value.raw_input is not UNSET:
-        data["rawInput"] = value.raw_input
-    if value.raw_output is not UNSET:
-        data["rawOutput"] = value.raw_output
-    if value.status is not UNSET:
-        data["status"] = value.status
-    return data if value.title is UNSET else {**data, "title": value.title}
 
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
@@ -1035,38 +1063,28 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
+    data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
+    data: dict[str, Any] = {"description": value.description, "name": value.name}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.input is not UNSET:
+        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
+    return data
+
+
+def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
+    data: dict[str, Any] = {"hint": value.hint}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "newText": value.new_text, "path": value.path}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.old_text is UNSET else {**data, "oldText": value.old_text}
-
-
-def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
-    data: dict[str, Any] = {"path": value.path}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.line is UNSET else {**data, "line": value.line}
 
 
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
@@ -1076,24 +1094,6 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "path": value.path, "sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
-    data: dict[str, Any] = {"authMethodId": value.auth_method_id, "authenticated": value.authenticated}
-    if value.message is not UNSET:
-        data["message"] = value.message
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"authenticated": value.authenticated}
-    if value.auth_methods is not UNSET:
-        data["authMethods"] = (
-            None if value.auth_methods is None else [encode_auth_method_state(item) for item in value.auth_methods]
-        )
-    if value.message is not UNSET:
-        data["message"] = value.message
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

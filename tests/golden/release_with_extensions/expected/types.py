@@ -4,7 +4,8 @@
 
 From ACP v1, 0.10.8, with auth-methods, 2026-01-14; auth-state, 2026-03-07; logout, 2026-02-02.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,69 @@ class WithMeta(Struct, fields_last=True):
 
     meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
+
+
+class InitializeRequest(WithMeta):
+    """What a client sends in `initialize`: its protocol version, capabilities and identity."""
+
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
+    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
+    client_info: Implementation | None | UnsetType = UNSET
+    """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
+    protocol_version: ProtocolVersion
+    """Highest protocol version that the client can speak."""
+
+
+class ClientCapabilities(WithMeta):
+    """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
+
+    fs: FileSystemCapability = made(factory=lambda: FileSystemCapability())
+    """File operations the client is willing to perform at the agent's request."""
+    terminal: bool = False
+    """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
+
+
+class FileSystemCapability(WithMeta):
+    """Which file methods the agent may call on the client."""
+
+    read_text_file: bool = False
+    """True if the agent may call `fs/read_text_file`."""
+    write_text_file: bool = False
+    """True if the agent may call `fs/write_text_file`."""
+
+
+class Implementation(WithMeta):
+    """Identifies the client or agent software by name and version, with a title for display."""
+
+    name: str
+    """Name for use in code; show it to users only when `title` is absent."""
+    title: str | None | UnsetType = UNSET
+    """Name to show to users. Fall back to `name` when absent."""
+    version: str
+    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
+
+
+ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
+"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
+through capabilities instead.
+"""
+
+
+class InitializeResponse(WithMeta):
+    """What `initialize` returns: which protocol version to use, what the agent can do and how to log in."""
+
+    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
+    """What this agent can do, so that the client knows which optional features it may use."""
+    agent_info: Implementation | None | UnsetType = UNSET
+    """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
+    agents do well to send it.
+    """
+    auth_methods: list[AuthMethod] = made(factory=lambda: [])
+    """Ways to log in that the client may choose from; empty when the agent offers none."""
+    protocol_version: ProtocolVersion
+    """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
+    newest. A client that cannot speak it should disconnect.
+    """
 
 
 class AgentCapabilities(WithMeta):
@@ -43,12 +107,44 @@ class AgentCapabilities(WithMeta):
     """
 
 
-class Annotations(WithMeta):
-    """Hints to the client about how to use or show the content they are attached to."""
+class McpCapabilities(WithMeta):
+    """Which MCP server transports the agent can connect through."""
 
-    audience: list[Role] | None | UnsetType = UNSET
-    last_modified: str | None | UnsetType = UNSET
-    priority: float | None | UnsetType = UNSET
+    http: bool = False
+    """Whether `mcpServers` may contain servers of type `http`."""
+    sse: bool = False
+    """Whether `mcpServers` may contain servers of type `sse`."""
+
+
+class PromptCapabilities(WithMeta):
+    """Kinds of content allowed in `session/prompt` beyond `text` and `resource_link`, which every agent must accept. Do
+    not send a kind that is not enabled here.
+    """
+
+    audio: bool = False
+    """Whether prompts may contain `audio` blocks."""
+    embedded_context: bool = False
+    """Whether prompts may contain `resource` blocks, carrying the referenced context itself."""
+    image: bool = False
+    """Whether prompts may contain `image` blocks."""
+
+
+class SessionCapabilities(WithMeta):
+    """Session methods the agent offers beyond the basics: every agent must support starting, prompting, canceling and
+    updating sessions. `session/load` has its own capability, `loadSession`.
+    """
+
+    __slots__ = ()
+
+
+class AuthCapabilities(WithMeta):
+    """What an agent can do about authentication besides `authenticate`.
+
+    From logout, 2026-02-02.
+    """
+
+    logout: bool = False
+    """Whether the agent handles the `logout` method."""
 
 
 class AuthMethodEnvVar(WithMeta):
@@ -129,38 +225,6 @@ class AuthenticateResponse(WithMeta):
     __slots__ = ()
 
 
-class AvailableCommand(WithMeta):
-    """One command that the agent offers to the user."""
-
-    description: str
-    """Explanation of the command's effect, written for the user to read."""
-    input: AvailableCommandInput | None | UnsetType = UNSET
-    """What the command expects the user to type after its name; leave it out or null for a command that takes
-    nothing.
-    """
-    name: str
-    """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""
-
-
-class UnstructuredCommandInput(WithMeta):
-    """Free-form input: whatever the user types following the command name goes to the command as is."""
-
-    hint: str
-    """Placeholder text to show the user while nothing has been typed for the command."""
-
-
-AvailableCommandInput: TypeAlias = UnstructuredCommandInput
-"""Describes the kind of input a command takes."""
-
-
-class BlobResourceContents(WithMeta):
-    """Contents of a resource that is not text, encoded as base64."""
-
-    blob: str
-    mime_type: str | None | UnsetType = UNSET
-    uri: str
-
-
 class CancelNotification(WithMeta):
     """Payload of `session/cancel`: the session whose current prompt turn should stop."""
 
@@ -168,13 +232,211 @@ class CancelNotification(WithMeta):
     """Which session should stop its work."""
 
 
-class ClientCapabilities(WithMeta):
-    """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
+SessionId: TypeAlias = str
+"""Names one conversation, whose context and history are separate from those of any other session."""
 
-    fs: FileSystemCapability = made(factory=lambda: FileSystemCapability())
-    """File operations the client is willing to perform at the agent's request."""
-    terminal: bool = False
-    """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
+
+class LoadSessionRequest(WithMeta):
+    """Names the session to load, with its directory and MCP servers. Requires the agent capability `loadSession`."""
+
+    cwd: str
+    """Directory in which the session works."""
+    mcp_servers: list[McpServer]
+    """MCP servers the agent connects to for the reopened session."""
+    session_id: SessionId
+    """Which session to reopen."""
+
+
+class McpServerHttp(WithMeta):
+    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
+
+    type: Literal["http"] = "http"
+    headers: list[HttpHeader]
+    """Headers that the agent adds to each HTTP request it sends this server."""
+    name: str
+    """Label that tells people which MCP server this is."""
+    url: str
+    """Address at which the MCP server is reached."""
+
+
+class McpServerSse(WithMeta):
+    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
+    true.
+    """
+
+    type: Literal["sse"] = "sse"
+    headers: list[HttpHeader]
+    """Headers that the agent adds to each HTTP request it sends this server."""
+    name: str
+    """Label that tells people which MCP server this is."""
+    url: str
+    """Address at which the MCP server is reached."""
+
+
+class McpServerStdio(WithMeta):
+    """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
+
+    args: list[str]
+    """Arguments the program is started with."""
+    command: str
+    """Program to start as the server, given as a path."""
+    env: list[EnvVariable]
+    """Variables to put into the server process's environment at launch."""
+    name: str
+    """Label that tells people which MCP server this is."""
+
+
+McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
+"""How the agent reaches an MCP server, a source of tools and context. Without `type` it is a stdio server."""
+
+
+class HttpHeader(WithMeta):
+    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
+
+    name: str
+    """Header name, for example `Authorization`."""
+    value: str
+    """Header value, sent as given."""
+
+
+class EnvVariable(WithMeta):
+    """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
+
+    name: str
+    """What the variable is called."""
+    value: str
+    """What the variable is set to."""
+
+
+class LoadSessionResponse(WithMeta):
+    """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
+
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
+    """Configuration options with their starting values; missing or `null` if the agent has none."""
+    modes: SessionModeState | None | UnsetType = UNSET
+    """Modes on offer and the one active at the start, if the agent has modes."""
+
+
+class SessionConfigOptionSelect(WithMeta):
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
+
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
+    description: str | None | UnsetType = UNSET
+    """Longer explanation of the setting, for the client to show."""
+    id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    type: Literal["select"] = "select"
+    current_value: SessionConfigValueId
+    """Choice selected now; it is the `value` of an entry in `options`."""
+    options: SessionConfigSelectOptions
+    """Choices the user can pick from, grouped or not."""
+
+
+SessionConfigOption: TypeAlias = SessionConfigOptionSelect
+"""One setting of a session that the user can change, along with its present value."""
+
+
+SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "thought_level"] | str
+"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
+unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
+
+- mode: Setting that picks the session mode.
+- model: Setting that picks the model.
+- thought_level: Setting that picks how much the model thinks before it answers.
+"""
+
+
+SessionConfigId: TypeAlias = str
+"""Identifies one configuration option of a session."""
+
+
+SessionConfigValueId: TypeAlias = str
+"""Identifies one of the values a configuration option can take."""
+
+
+class SessionConfigSelectOption(WithMeta):
+    """One choice of a selector."""
+
+    description: str | None | UnsetType = UNSET
+    """Longer explanation of the choice, for the client to show."""
+    name: str
+    """Label to show the user for this choice."""
+    value: SessionConfigValueId
+    """Identifies this choice; sent as the value when the user picks it."""
+
+
+class SessionConfigSelectGroup(WithMeta):
+    """Named group of choices within a selector."""
+
+    group: SessionConfigGroupId
+    """Tells this group apart from the selector's others."""
+    name: str
+    """Heading to show above the group's choices."""
+    options: list[SessionConfigSelectOption]
+    """Choices that belong to this group."""
+
+
+SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
+"""Choices of a selector, either as one plain list or sorted into named groups."""
+
+
+SessionConfigGroupId: TypeAlias = str
+"""Identifies one group of choices within a selector."""
+
+
+class SessionModeState(WithMeta):
+    """Modes a session offers, together with the one in effect."""
+
+    available_modes: list[SessionMode]
+    """Modes the client can switch this session to."""
+    current_mode_id: SessionModeId
+    """Mode in effect now; it is the `id` of an entry in `availableModes`."""
+
+
+class SessionMode(WithMeta):
+    """A way for the agent to operate, which the client can switch to."""
+
+    description: str | None | UnsetType = UNSET
+    id: SessionModeId
+    name: str
+
+
+SessionModeId: TypeAlias = str
+"""Identifies one session mode."""
+
+
+class NewSessionRequest(WithMeta):
+    """Where a new session works and which MCP servers it gets."""
+
+    cwd: str
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    mcp_servers: list[McpServer]
+    """MCP servers for the agent to connect to in this session."""
+
+
+class NewSessionResponse(WithMeta):
+    """What `session/new` returns: the session's ID and its initial settings."""
+
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
+    """Configuration options with their starting values; missing or `null` if the agent has none."""
+    modes: SessionModeState | None | UnsetType = UNSET
+    """Modes on offer and the one active at the start, if the agent has modes."""
+    session_id: SessionId
+    """Names the new session; send it with every later request about this conversation."""
+
+
+class PromptRequest(WithMeta):
+    """A user message for a session, with any context attached to it."""
+
+    prompt: list[ContentBlock]
+    """Content of the message. `text` and `resource_link` always work; other kinds need `promptCapabilities`, which
+    clients must respect. Prefer `resource` over a link when supported, as it saves the agent a fetch.
+    """
+    session_id: SessionId
+    """Which session receives the message."""
 
 
 class ContentBlockText(WithMeta):
@@ -244,11 +506,144 @@ has the same shape as in MCP, so MCP output can be passed on as is.
 """
 
 
-class ContentChunk(WithMeta):
-    """Piece of a streamed message, holding one content block."""
+class Annotations(WithMeta):
+    """Hints to the client about how to use or show the content they are attached to."""
 
-    content: ContentBlock
-    """The content block itself."""
+    audience: list[Role] | None | UnsetType = UNSET
+    last_modified: str | None | UnsetType = UNSET
+    priority: float | None | UnsetType = UNSET
+
+
+Role: TypeAlias = Literal["assistant", "user"]
+"""Party in a conversation, whether it sends or receives."""
+
+
+class TextResourceContents(WithMeta):
+    """Contents of a resource that is text."""
+
+    mime_type: str | None | UnsetType = UNSET
+    text: str
+    uri: str
+
+
+class BlobResourceContents(WithMeta):
+    """Contents of a resource that is not text, encoded as base64."""
+
+    blob: str
+    mime_type: str | None | UnsetType = UNSET
+    uri: str
+
+
+EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
+"""What an embedded resource holds: text, or bytes in base64."""
+
+
+class PromptResponse(WithMeta):
+    """What `session/prompt` returns once the turn is over: why it ended."""
+
+    stop_reason: StopReason
+    """Why the turn ended; not every value means that the agent finished its work."""
+
+
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+"""Why a prompt turn ended.
+
+- end_turn: The agent finished normally.
+- max_tokens: The agent hit its token limit before it was done.
+- max_turn_requests: The agent made as many requests as one user turn allows before it was done.
+- refusal: The agent declined to go on. This prompt and everything after it are left out of the next prompt, and the
+  client should show that.
+- cancelled: The client sent `session/cancel`. Agents must then return this value, so they should catch errors that
+  the abort itself causes rather than fail the request.
+"""
+
+
+class SetSessionConfigOptionRequest(WithMeta):
+    """Params of `session/set_config_option`: the session, the option, and its new value."""
+
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    session_id: SessionId
+    """Which session's option changes."""
+    value: SessionConfigValueId
+    """Value to choose, named by its ID."""
+
+
+class SetSessionConfigOptionResponse(WithMeta):
+    """Result of `session/set_config_option`: all options as they stand after the change."""
+
+    config_options: list[SessionConfigOption]
+    """Every configuration option with its present value, not just those that changed; replace what you held before."""
+
+
+class SetSessionModeRequest(WithMeta):
+    """Params of `session/set_mode`: which session to switch, and into which mode."""
+
+    mode_id: SessionModeId
+    """Mode to switch to; it must be among the session's `availableModes`."""
+    session_id: SessionId
+    """Which session changes mode."""
+
+
+class SetSessionModeResponse(WithMeta):
+    """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class GetAuthStateRequest(WithMeta):
+    """Asks the agent for its authentication state, without changing it.
+
+    From auth-state, 2026-03-07.
+    """
+
+    __slots__ = ()
+
+
+class GetAuthStateResponse(WithMeta):
+    """The authentication state of the agent.
+
+    From auth-state, 2026-03-07.
+    """
+
+    authenticated: bool
+    """Whether the agent has credentials; they may turn out to be invalid."""
+    auth_methods: list[AuthMethodState] | None | UnsetType = UNSET
+    """The state of each authentication method, where the agent tells them apart."""
+    message: str | None | UnsetType = UNSET
+    """The overall state in words for the user."""
+
+
+class AuthMethodState(WithMeta):
+    """Whether one authentication method has credentials.
+
+    From auth-state, 2026-03-07.
+    """
+
+    auth_method_id: str
+    """The id of the method in the `authMethods` of the initialize response."""
+    authenticated: bool
+    """Whether credentials are present for the method; they may turn out to be invalid."""
+    message: str | None | UnsetType = UNSET
+    """The state of the method in words for the user."""
+
+
+class LogoutRequest(WithMeta):
+    """Asks the agent to end the authenticated state and to forget its credentials.
+
+    From logout, 2026-02-02.
+    """
+
+    __slots__ = ()
+
+
+class LogoutResponse(WithMeta):
+    """Says that the user is logged out.
+
+    From logout, 2026-02-02.
+    """
+
+    __slots__ = ()
 
 
 class CreateTerminalRequest(WithMeta):
@@ -277,125 +672,6 @@ class CreateTerminalResponse(WithMeta):
     """Handle for the new terminal; pass it to the other `terminal/*` methods."""
 
 
-class TextResourceContents(WithMeta):
-    """Contents of a resource that is text."""
-
-    mime_type: str | None | UnsetType = UNSET
-    text: str
-    uri: str
-
-
-EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-"""What an embedded resource holds: text, or bytes in base64."""
-
-
-class EnvVariable(WithMeta):
-    """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
-
-    name: str
-    """What the variable is called."""
-    value: str
-    """What the variable is set to."""
-
-
-class Error(Struct):
-    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
-
-    code: ErrorCode
-    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
-    data: Any | UnsetType = UNSET
-    """Further details, such as debugging information; may be missing, and its shape depends on the error."""
-    message: str
-    """Short explanation of the failure, at most one sentence."""
-    auth_methods: list[AuthMethod] | UnsetType = UNSET
-    """The methods that would help, where the error says that authentication is required.
-
-    From auth-methods, 2026-01-14.
-    """
-
-
-ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32000, -32002] | int
-"""Error codes of JSON-RPC 2.0, plus ACP's own, which lie between -32000 and -32099.
-
-- -32700: Parse error: what arrived is not well-formed JSON.
-- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found: the receiver does not know the method or does not offer it.
-- -32602: Invalid params: the method exists but cannot accept the given parameters.
-- -32603: Something went wrong inside the receiver; implementations may use it for their own failures.
-- -32000: Authentication required: the user has to log in first.
-- -32002: Something the request refers to, such as a file, does not exist.
-"""
-
-
-ExtNotification: TypeAlias = Any
-"""Parameters of a custom notification outside ACP; there is no reply."""
-
-
-ExtRequest: TypeAlias = Any
-"""Parameters of a custom request outside ACP."""
-
-
-ExtResponse: TypeAlias = Any
-"""Result of a custom request; its shape is whatever the two sides agreed."""
-
-
-class FileSystemCapability(WithMeta):
-    """Which file methods the agent may call on the client."""
-
-    read_text_file: bool = False
-    """True if the agent may call `fs/read_text_file`."""
-    write_text_file: bool = False
-    """True if the agent may call `fs/write_text_file`."""
-
-
-class HttpHeader(WithMeta):
-    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
-
-    name: str
-    """Header name, for example `Authorization`."""
-    value: str
-    """Header value, sent as given."""
-
-
-class Implementation(WithMeta):
-    """Identifies the client or agent software by name and version, with a title for display."""
-
-    name: str
-    """Name for use in code; show it to users only when `title` is absent."""
-    title: str | None | UnsetType = UNSET
-    """Name to show to users. Fall back to `name` when absent."""
-    version: str
-    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-
-
-class InitializeRequest(WithMeta):
-    """What a client sends in `initialize`: its protocol version, capabilities and identity."""
-
-    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
-    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    client_info: Implementation | None | UnsetType = UNSET
-    """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
-    protocol_version: ProtocolVersion
-    """Highest protocol version that the client can speak."""
-
-
-class InitializeResponse(WithMeta):
-    """What `initialize` returns: which protocol version to use, what the agent can do and how to log in."""
-
-    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
-    """What this agent can do, so that the client knows which optional features it may use."""
-    agent_info: Implementation | None | UnsetType = UNSET
-    """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
-    agents do well to send it.
-    """
-    auth_methods: list[AuthMethod] = made(factory=lambda: [])
-    """Ways to log in that the client may choose from; empty when the agent offers none."""
-    protocol_version: ProtocolVersion
-    """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
-    newest. A client that cannot speak it should disconnect.
-    """
-
-
 class KillTerminalCommandRequest(WithMeta):
     """Names the terminal whose command to kill; the terminal itself remains usable."""
 
@@ -409,189 +685,6 @@ class KillTerminalCommandResponse(WithMeta):
     """What `terminal/kill` returns on success."""
 
     __slots__ = ()
-
-
-class LoadSessionRequest(WithMeta):
-    """Names the session to load, with its directory and MCP servers. Requires the agent capability `loadSession`."""
-
-    cwd: str
-    """Directory in which the session works."""
-    mcp_servers: list[McpServer]
-    """MCP servers the agent connects to for the reopened session."""
-    session_id: SessionId
-    """Which session to reopen."""
-
-
-class LoadSessionResponse(WithMeta):
-    """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
-
-    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
-    """Configuration options with their starting values; missing or `null` if the agent has none."""
-    modes: SessionModeState | None | UnsetType = UNSET
-    """Modes on offer and the one active at the start, if the agent has modes."""
-
-
-class McpCapabilities(WithMeta):
-    """Which MCP server transports the agent can connect through."""
-
-    http: bool = False
-    """Whether `mcpServers` may contain servers of type `http`."""
-    sse: bool = False
-    """Whether `mcpServers` may contain servers of type `sse`."""
-
-
-class McpServerHttp(WithMeta):
-    """MCP server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true."""
-
-    type: Literal["http"] = "http"
-    headers: list[HttpHeader]
-    """Headers that the agent adds to each HTTP request it sends this server."""
-    name: str
-    """Label that tells people which MCP server this is."""
-    url: str
-    """Address at which the MCP server is reached."""
-
-
-class McpServerSse(WithMeta):
-    """MCP server reached over SSE (server-sent events). Pass one only if the agent set `mcpCapabilities.sse` to
-    true.
-    """
-
-    type: Literal["sse"] = "sse"
-    headers: list[HttpHeader]
-    """Headers that the agent adds to each HTTP request it sends this server."""
-    name: str
-    """Label that tells people which MCP server this is."""
-    url: str
-    """Address at which the MCP server is reached."""
-
-
-class McpServerStdio(WithMeta):
-    """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
-
-    args: list[str]
-    """Arguments the program is started with."""
-    command: str
-    """Program to start as the server, given as a path."""
-    env: list[EnvVariable]
-    """Variables to put into the server process's environment at launch."""
-    name: str
-    """Label that tells people which MCP server this is."""
-
-
-McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
-"""How the agent reaches an MCP server, a source of tools and context. Without `type` it is a stdio server."""
-
-
-class NewSessionRequest(WithMeta):
-    """Where a new session works and which MCP servers it gets."""
-
-    cwd: str
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    mcp_servers: list[McpServer]
-    """MCP servers for the agent to connect to in this session."""
-
-
-class NewSessionResponse(WithMeta):
-    """What `session/new` returns: the session's ID and its initial settings."""
-
-    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
-    """Configuration options with their starting values; missing or `null` if the agent has none."""
-    modes: SessionModeState | None | UnsetType = UNSET
-    """Modes on offer and the one active at the start, if the agent has modes."""
-    session_id: SessionId
-    """Names the new session; send it with every later request about this conversation."""
-
-
-class PermissionOption(WithMeta):
-    """One choice the user has when asked to approve a tool call."""
-
-    kind: PermissionOptionKind
-    """What kind of choice this is, so the client can present it suitably."""
-    name: str
-    """Text of the choice, as the user sees it."""
-    option_id: PermissionOptionId
-    """Identifies this choice; the client returns it when the user picks it."""
-
-
-PermissionOptionId: TypeAlias = str
-"""Identifies one of the choices in a permission request."""
-
-
-PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
-"""What a permission choice does, allow or reject, once or from now on; lets a client pick a fitting icon and look.
-
-- allow_once: Approve just this once.
-- allow_always: Approve, and apply the same answer from now on.
-- reject_once: Refuse just this once.
-- reject_always: Refuse, and apply the same answer from now on.
-"""
-
-
-class PlanEntry(WithMeta):
-    """One task or goal of a plan, with its priority and progress."""
-
-    content: str
-    """What this step should achieve, in words for people."""
-    priority: PlanEntryPriority
-    """How much this step matters to the goal, compared with the others."""
-    status: PlanEntryStatus
-    """How far along this entry is: `pending`, `in_progress` or `completed`."""
-
-
-PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
-"""How much a plan entry matters compared with the others.
-
-- high: The goal cannot be reached without this entry.
-- medium: Worth doing, though the goal does not hinge on it.
-- low: Optional entry that can be dropped without harming the result.
-"""
-
-
-PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
-"""How far along a plan entry is.
-
-- pending: No work on this entry has begun.
-- in_progress: Work on this entry is under way.
-- completed: This entry is done, and it succeeded.
-"""
-
-
-class PromptCapabilities(WithMeta):
-    """Kinds of content allowed in `session/prompt` beyond `text` and `resource_link`, which every agent must accept. Do
-    not send a kind that is not enabled here.
-    """
-
-    audio: bool = False
-    """Whether prompts may contain `audio` blocks."""
-    embedded_context: bool = False
-    """Whether prompts may contain `resource` blocks, carrying the referenced context itself."""
-    image: bool = False
-    """Whether prompts may contain `image` blocks."""
-
-
-class PromptRequest(WithMeta):
-    """A user message for a session, with any context attached to it."""
-
-    prompt: list[ContentBlock]
-    """Content of the message. `text` and `resource_link` always work; other kinds need `promptCapabilities`, which
-    clients must respect. Prefer `resource` over a link when supported, as it saves the agent a fetch.
-    """
-    session_id: SessionId
-    """Which session receives the message."""
-
-
-class PromptResponse(WithMeta):
-    """What `session/prompt` returns once the turn is over: why it ended."""
-
-    stop_reason: StopReason
-    """Why the turn ended; not every value means that the agent finished its work."""
-
-
-ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
-"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
-through capabilities instead.
-"""
 
 
 class ReadTextFileRequest(WithMeta):
@@ -630,10 +723,140 @@ class ReleaseTerminalResponse(WithMeta):
     __slots__ = ()
 
 
-RequestId: TypeAlias = None | int | str
-"""ID of a JSON-RPC request: a string, an integer or `null`, which is discouraged. Replies must repeat it, and a message
-without one is a notification.
+class RequestPermissionRequest(WithMeta):
+    """Asks for approval of one tool call, with the options to put before the user."""
+
+    options: list[PermissionOption]
+    """Choices to offer the user."""
+    session_id: SessionId
+    """Which session this concerns."""
+    tool_call: ToolCallUpdate
+    """The tool call the user is asked to approve."""
+
+
+class PermissionOption(WithMeta):
+    """One choice the user has when asked to approve a tool call."""
+
+    kind: PermissionOptionKind
+    """What kind of choice this is, so the client can present it suitably."""
+    name: str
+    """Text of the choice, as the user sees it."""
+    option_id: PermissionOptionId
+    """Identifies this choice; the client returns it when the user picks it."""
+
+
+PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+"""What a permission choice does, allow or reject, once or from now on; lets a client pick a fitting icon and look.
+
+- allow_once: Approve just this once.
+- allow_always: Approve, and apply the same answer from now on.
+- reject_once: Refuse just this once.
+- reject_always: Refuse, and apply the same answer from now on.
 """
+
+
+PermissionOptionId: TypeAlias = str
+"""Identifies one of the choices in a permission request."""
+
+
+class ToolCallUpdate(WithMeta):
+    """Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed."""
+
+    content: list[ToolCallContent] | None | UnsetType = UNSET
+    """New content for the tool call; the list takes the place of the old one rather than adding to it."""
+    kind: ToolKind | None | UnsetType = UNSET
+    """New kind of tool."""
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
+    """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
+    raw_input: Any | UnsetType = UNSET
+    """New value for the input passed to the tool."""
+    raw_output: Any | UnsetType = UNSET
+    """New value for what the tool returned."""
+    status: ToolCallStatus | None | UnsetType = UNSET
+    """New state of execution."""
+    title: str | None | UnsetType = UNSET
+    """New title to show people."""
+    tool_call_id: ToolCallId
+    """Which tool call to change."""
+
+
+class ToolCallContentContent(WithMeta):
+    """Wraps an ordinary content block, such as text, an image or a resource."""
+
+    type: Literal["content"] = "content"
+    content: ContentBlock
+    """The wrapped content block."""
+
+
+class ToolCallContentDiff(WithMeta):
+    """Change to one file, for the client to show as a diff."""
+
+    type: Literal["diff"] = "diff"
+    new_text: str
+    """Text of the file once changed."""
+    old_text: str | None | UnsetType = UNSET
+    """File content before the change; `null` for a newly created file."""
+    path: str
+    """File that changes."""
+
+
+class ToolCallContentTerminal(WithMeta):
+    """Shows a terminal from `terminal/create` within a tool call. Add it before calling `terminal/release`."""
+
+    type: Literal["terminal"] = "terminal"
+    terminal_id: str
+
+
+ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
+"""Output of a tool call: ordinary content, a file diff or a live terminal."""
+
+
+ToolKind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+"""What sort of action a tool performs, so that clients can choose an icon and a suitable display.
+
+- read: Reads a file or other data.
+- edit: Changes a file or other content.
+- delete: Deletes a file or other data.
+- move: Renames a file or moves it elsewhere.
+- search: Looks for information.
+- execute: Runs a command or executes code.
+- think: Thinks or plans, with no outside effect.
+- fetch: Gets data from an outside source.
+- switch_mode: Puts the session into a different mode.
+- other: None of the other kinds fits; also the default.
+"""
+
+
+class ToolCallLocation(WithMeta):
+    """A file that a tool reads or changes, so that the client can follow the agent there."""
+
+    line: int | None | UnsetType = UNSET
+    """Line in the file, if known."""
+    path: str
+    """File that the tool reads or changes."""
+
+
+ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
+"""How far along a tool call is.
+
+- pending: Not started: its input is still arriving, or it waits for approval.
+- in_progress: Running right now.
+- completed: Finished, and it succeeded.
+- failed: Ended in an error.
+"""
+
+
+ToolCallId: TypeAlias = str
+"""Identifies a tool call; no two in the same session share one."""
+
+
+class RequestPermissionResponse(WithMeta):
+    """Result of `session/request_permission`, saying how the request was settled."""
+
+    outcome: RequestPermissionOutcome
+    """Which option was picked, or that the request was cancelled."""
 
 
 class RequestPermissionOutcomeCancelled(Struct):
@@ -660,131 +883,6 @@ may be a rejection.
 """
 
 
-class RequestPermissionRequest(WithMeta):
-    """Asks for approval of one tool call, with the options to put before the user."""
-
-    options: list[PermissionOption]
-    """Choices to offer the user."""
-    session_id: SessionId
-    """Which session this concerns."""
-    tool_call: ToolCallUpdate
-    """The tool call the user is asked to approve."""
-
-
-class RequestPermissionResponse(WithMeta):
-    """Result of `session/request_permission`, saying how the request was settled."""
-
-    outcome: RequestPermissionOutcome
-    """Which option was picked, or that the request was cancelled."""
-
-
-Role: TypeAlias = Literal["assistant", "user"]
-"""Party in a conversation, whether it sends or receives."""
-
-
-class SessionCapabilities(WithMeta):
-    """Session methods the agent offers beyond the basics: every agent must support starting, prompting, canceling and
-    updating sessions. `session/load` has its own capability, `loadSession`.
-    """
-
-    __slots__ = ()
-
-
-SessionConfigGroupId: TypeAlias = str
-"""Identifies one group of choices within a selector."""
-
-
-SessionConfigId: TypeAlias = str
-"""Identifies one configuration option of a session."""
-
-
-class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
-
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    description: str | None | UnsetType = UNSET
-    """Longer explanation of the setting, for the client to show."""
-    id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    type: Literal["select"] = "select"
-    current_value: SessionConfigValueId
-    """Choice selected now; it is the `value` of an entry in `options`."""
-    options: SessionConfigSelectOptions
-    """Choices the user can pick from, grouped or not."""
-
-
-SessionConfigOption: TypeAlias = SessionConfigOptionSelect
-"""One setting of a session that the user can change, along with its present value."""
-
-
-SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "thought_level"] | str
-"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
-unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
-
-- mode: Setting that picks the session mode.
-- model: Setting that picks the model.
-- thought_level: Setting that picks how much the model thinks before it answers.
-"""
-
-
-class SessionConfigSelectGroup(WithMeta):
-    """Named group of choices within a selector."""
-
-    group: SessionConfigGroupId
-    """Tells this group apart from the selector's others."""
-    name: str
-    """Heading to show above the group's choices."""
-    options: list[SessionConfigSelectOption]
-    """Choices that belong to this group."""
-
-
-class SessionConfigSelectOption(WithMeta):
-    """One choice of a selector."""
-
-    description: str | None | UnsetType = UNSET
-    """Longer explanation of the choice, for the client to show."""
-    name: str
-    """Label to show the user for this choice."""
-    value: SessionConfigValueId
-    """Identifies this choice; sent as the value when the user picks it."""
-
-
-SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
-"""Choices of a selector, either as one plain list or sorted into named groups."""
-
-
-SessionConfigValueId: TypeAlias = str
-"""Identifies one of the values a configuration option can take."""
-
-
-SessionId: TypeAlias = str
-"""Names one conversation, whose context and history are separate from those of any other session."""
-
-
-class SessionMode(WithMeta):
-    """A way for the agent to operate, which the client can switch to."""
-
-    description: str | None | UnsetType = UNSET
-    id: SessionModeId
-    name: str
-
-
-SessionModeId: TypeAlias = str
-"""Identifies one session mode."""
-
-
-class SessionModeState(WithMeta):
-    """Modes a session offers, together with the one in effect."""
-
-    available_modes: list[SessionMode]
-    """Modes the client can switch this session to."""
-    current_mode_id: SessionModeId
-    """Mode in effect now; it is the `id` of an entry in `availableModes`."""
-
-
 class SessionNotification(WithMeta):
     """Payload of `session/update`: one change to one session, sent while a prompt is being handled."""
 
@@ -792,6 +890,13 @@ class SessionNotification(WithMeta):
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
+
+
+class ContentChunk(WithMeta):
+    """Piece of a streamed message, holding one content block."""
+
+    content: ContentBlock
+    """The content block itself."""
 
 
 class SessionUpdateUserMessageChunk(ContentChunk):
@@ -843,27 +948,6 @@ class SessionUpdateToolCall(WithMeta):
     """Short text for people, saying what the tool is up to."""
     tool_call_id: ToolCallId
     """Tells this call apart from all others in the session."""
-
-
-class ToolCallUpdate(WithMeta):
-    """Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed."""
-
-    content: list[ToolCallContent] | None | UnsetType = UNSET
-    """New content for the tool call; the list takes the place of the old one rather than adding to it."""
-    kind: ToolKind | None | UnsetType = UNSET
-    """New kind of tool."""
-    locations: list[ToolCallLocation] | None | UnsetType = UNSET
-    """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
-    raw_input: Any | UnsetType = UNSET
-    """New value for the input passed to the tool."""
-    raw_output: Any | UnsetType = UNSET
-    """New value for what the tool returned."""
-    status: ToolCallStatus | None | UnsetType = UNSET
-    """New state of execution."""
-    title: str | None | UnsetType = UNSET
-    """New title to show people."""
-    tool_call_id: ToolCallId
-    """Which tool call to change."""
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
@@ -922,59 +1006,57 @@ selects the variant.
 """
 
 
-class SetSessionConfigOptionRequest(WithMeta):
-    """Params of `session/set_config_option`: the session, the option, and its new value."""
+class PlanEntry(WithMeta):
+    """One task or goal of a plan, with its priority and progress."""
 
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    session_id: SessionId
-    """Which session's option changes."""
-    value: SessionConfigValueId
-    """Value to choose, named by its ID."""
-
-
-class SetSessionConfigOptionResponse(WithMeta):
-    """Result of `session/set_config_option`: all options as they stand after the change."""
-
-    config_options: list[SessionConfigOption]
-    """Every configuration option with its present value, not just those that changed; replace what you held before."""
+    content: str
+    """What this step should achieve, in words for people."""
+    priority: PlanEntryPriority
+    """How much this step matters to the goal, compared with the others."""
+    status: PlanEntryStatus
+    """How far along this entry is: `pending`, `in_progress` or `completed`."""
 
 
-class SetSessionModeRequest(WithMeta):
-    """Params of `session/set_mode`: which session to switch, and into which mode."""
+PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
+"""How much a plan entry matters compared with the others.
 
-    mode_id: SessionModeId
-    """Mode to switch to; it must be among the session's `availableModes`."""
-    session_id: SessionId
-    """Which session changes mode."""
-
-
-class SetSessionModeResponse(WithMeta):
-    """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-"""Why a prompt turn ended.
-
-- end_turn: The agent finished normally.
-- max_tokens: The agent hit its token limit before it was done.
-- max_turn_requests: The agent made as many requests as one user turn allows before it was done.
-- refusal: The agent declined to go on. This prompt and everything after it are left out of the next prompt, and the
-  client should show that.
-- cancelled: The client sent `session/cancel`. Agents must then return this value, so they should catch errors that
-  the abort itself causes rather than fail the request.
+- high: The goal cannot be reached without this entry.
+- medium: Worth doing, though the goal does not hinge on it.
+- low: Optional entry that can be dropped without harming the result.
 """
 
 
-class TerminalExitStatus(WithMeta):
-    """How a command in a terminal ended: by exit code or by signal."""
+PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+"""How far along a plan entry is.
 
-    exit_code: int | None | UnsetType = UNSET
-    """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType = UNSET
-    """Name of the signal that ended the process; it can be null when the process exited by itself."""
+- pending: No work on this entry has begun.
+- in_progress: Work on this entry is under way.
+- completed: This entry is done, and it succeeded.
+"""
+
+
+class AvailableCommand(WithMeta):
+    """One command that the agent offers to the user."""
+
+    description: str
+    """Explanation of the command's effect, written for the user to read."""
+    input: AvailableCommandInput | None | UnsetType = UNSET
+    """What the command expects the user to type after its name; leave it out or null for a command that takes
+    nothing.
+    """
+    name: str
+    """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""
+
+
+class UnstructuredCommandInput(WithMeta):
+    """Free-form input: whatever the user types following the command name goes to the command as is."""
+
+    hint: str
+    """Placeholder text to show the user while nothing has been typed for the command."""
+
+
+AvailableCommandInput: TypeAlias = UnstructuredCommandInput
+"""Describes the kind of input a command takes."""
 
 
 class TerminalOutputRequest(WithMeta):
@@ -999,76 +1081,13 @@ class TerminalOutputResponse(WithMeta):
     """True if older output was dropped to stay within `outputByteLimit`."""
 
 
-class ToolCallContentContent(WithMeta):
-    """Wraps an ordinary content block, such as text, an image or a resource."""
+class TerminalExitStatus(WithMeta):
+    """How a command in a terminal ended: by exit code or by signal."""
 
-    type: Literal["content"] = "content"
-    content: ContentBlock
-    """The wrapped content block."""
-
-
-class ToolCallContentDiff(WithMeta):
-    """Change to one file, for the client to show as a diff."""
-
-    type: Literal["diff"] = "diff"
-    new_text: str
-    """Text of the file once changed."""
-    old_text: str | None | UnsetType = UNSET
-    """File content before the change; `null` for a newly created file."""
-    path: str
-    """File that changes."""
-
-
-class ToolCallContentTerminal(WithMeta):
-    """Shows a terminal from `terminal/create` within a tool call. Add it before calling `terminal/release`."""
-
-    type: Literal["terminal"] = "terminal"
-    terminal_id: str
-
-
-ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
-"""Output of a tool call: ordinary content, a file diff or a live terminal."""
-
-
-ToolCallId: TypeAlias = str
-"""Identifies a tool call; no two in the same session share one."""
-
-
-class ToolCallLocation(WithMeta):
-    """A file that a tool reads or changes, so that the client can follow the agent there."""
-
-    line: int | None | UnsetType = UNSET
-    """Line in the file, if known."""
-    path: str
-    """File that the tool reads or changes."""
-
-
-ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
-"""How far along a tool call is.
-
-- pending: Not started: its input is still arriving, or it waits for approval.
-- in_progress: Running right now.
-- completed: Finished, and it succeeded.
-- failed: Ended in an error.
-"""
-
-
-ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
-"""What sort of action a tool performs, so that clients can choose an icon and a suitable display.
-
-- read: Reads a file or other data.
-- edit: Changes a file or other content.
-- delete: Deletes a file or other data.
-- move: Renames a file or moves it elsewhere.
-- search: Looks for information.
-- execute: Runs a command or executes code.
-- think: Thinks or plans, with no outside effect.
-- fetch: Gets data from an outside source.
-- switch_mode: Puts the session into a different mode.
-- other: None of the other kinds fits; also the default.
-"""
+    exit_code: int | None | UnsetType = UNSET
+    """Code the process exited with; it can be null when a signal ended it."""
+    signal: str | None | UnsetType = UNSET
+    """Name of the signal that ended the process; it can be null when the process exited by itself."""
 
 
 class WaitForTerminalExitRequest(WithMeta):
@@ -1108,66 +1127,48 @@ class WriteTextFileResponse(WithMeta):
     __slots__ = ()
 
 
-class AuthMethodState(WithMeta):
-    """Whether one authentication method has credentials.
+class Error(Struct):
+    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
 
-    From auth-state, 2026-03-07.
+    code: ErrorCode
+    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
+    data: Any | UnsetType = UNSET
+    """Further details, such as debugging information; may be missing, and its shape depends on the error."""
+    message: str
+    """Short explanation of the failure, at most one sentence."""
+    auth_methods: list[AuthMethod] | UnsetType = UNSET
+    """The methods that would help, where the error says that authentication is required.
+
+    From auth-methods, 2026-01-14.
     """
 
-    auth_method_id: str
-    """The id of the method in the `authMethods` of the initialize response."""
-    authenticated: bool
-    """Whether credentials are present for the method; they may turn out to be invalid."""
-    message: str | None | UnsetType = UNSET
-    """The state of the method in words for the user."""
+
+ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32000, -32002] | int
+"""Error codes of JSON-RPC 2.0, plus ACP's own, which lie between -32000 and -32099.
+
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
+- -32603: Something went wrong inside the receiver; implementations may use it for their own failures.
+- -32000: Authentication required: the user has to log in first.
+- -32002: Something the request refers to, such as a file, does not exist.
+"""
 
 
-class GetAuthStateRequest(WithMeta):
-    """Asks the agent for its authentication state, without changing it.
-
-    From auth-state, 2026-03-07.
-    """
-
-    __slots__ = ()
+ExtNotification: TypeAlias = Any
+"""Parameters of a custom notification outside ACP; there is no reply."""
 
 
-class GetAuthStateResponse(WithMeta):
-    """The authentication state of the agent.
-
-    From auth-state, 2026-03-07.
-    """
-
-    authenticated: bool
-    """Whether the agent has credentials; they may turn out to be invalid."""
-    auth_methods: list[AuthMethodState] | None | UnsetType = UNSET
-    """The state of each authentication method, where the agent tells them apart."""
-    message: str | None | UnsetType = UNSET
-    """The overall state in words for the user."""
+ExtRequest: TypeAlias = Any
+"""Parameters of a custom request outside ACP."""
 
 
-class AuthCapabilities(WithMeta):
-    """What an agent can do about authentication besides `authenticate`.
-
-    From logout, 2026-02-02.
-    """
-
-    logout: bool = False
-    """Whether the agent handles the `logout` method."""
+ExtResponse: TypeAlias = Any
+"""Result of a custom request; its shape is whatever the two sides agreed."""
 
 
-class LogoutRequest(WithMeta):
-    """Asks the agent to end the authenticated state and to forget its credentials.
-
-    From logout, 2026-02-02.
-    """
-
-    __slots__ = ()
-
-
-class LogoutResponse(WithMeta):
-    """Says that the user is logged out.
-
-    From logout, 2026-02-02.
-    """
-
-    __slots__ = ()
+RequestId: TypeAlias = None | int | str
+"""ID of a JSON-RPC request: a string, an integer or `null`, which is discouraged. Replies must repeat it, and a message
+without one is a notification.
+"""

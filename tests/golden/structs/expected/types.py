@@ -4,7 +4,8 @@
 
 From ACP v1, schema.json.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ class Document(Struct):
     meta: dict[str, Any] | None | UnsetType = UNSET
 
 
+DocumentId: TypeAlias = str
+"""An opaque name."""
+
+
+Revision: TypeAlias = Annotated[int, Bounds(minimum=1, maximum=65535)]
+"""Counts from 1."""
+
+
 class Author(Struct):
     name: str
     mail: str | UnsetType = UNSET
@@ -64,14 +73,6 @@ class Empty(Struct):
     """Nothing yet."""
 
     __slots__ = ()
-
-
-DocumentId: TypeAlias = str
-"""An opaque name."""
-
-
-Revision: TypeAlias = Annotated[int, Bounds(minimum=1, maximum=65535)]
-"""Counts from 1."""
 
 
 Labels: TypeAlias = dict[str, Author]

@@ -49,11 +49,6 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
     return {"clientCapabilities": encode_client_capabilities(value.client_capabilities)}
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    json_object(raw)
-    return types.InitializeResponse()
-
-
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
@@ -66,6 +61,11 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
     return {"nod": value.nod, "wave": value.wave}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
+    json_object(raw)
+    return types.InitializeResponse()
 
 
 def decode_wave_request(raw: Any) -> types.WaveRequest:

@@ -4,7 +4,8 @@
 
 From ACP v1, schema.json, with wave, 2026-05-01.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ class InitializeRequest(Struct):
     client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
 
 
-class InitializeResponse(Struct):
-    __slots__ = ()
-
-
 class ClientCapabilities(Struct):
     nod: bool = False
     wave: bool = False
@@ -29,6 +26,38 @@ class ClientCapabilities(Struct):
 
     From wave, 2026-05-01.
     """
+
+
+class InitializeResponse(Struct):
+    __slots__ = ()
+
+
+class WaveRequest(Struct):
+    """Waves a hand.
+
+    From wave, 2026-05-01.
+    """
+
+    hand: Hand
+
+
+Hand: TypeAlias = Literal["left", "right"] | str
+"""From wave, 2026-05-01."""
+
+
+class WaveResponse(Struct):
+    """From wave, 2026-05-01."""
+
+    seen: bool | UnsetType = UNSET
+
+
+class BowNotification(Struct):
+    """Somebody bowed.
+
+    From wave, 2026-05-01.
+    """
+
+    __slots__ = ()
 
 
 class GestureNod(Struct):
@@ -51,31 +80,3 @@ Gesture: TypeAlias = GestureNod | GestureWave | GestureOther
 
 
 Mood: TypeAlias = Literal["calm", "cheerful"] | str
-
-
-class WaveRequest(Struct):
-    """Waves a hand.
-
-    From wave, 2026-05-01.
-    """
-
-    hand: Hand
-
-
-class WaveResponse(Struct):
-    """From wave, 2026-05-01."""
-
-    seen: bool | UnsetType = UNSET
-
-
-class BowNotification(Struct):
-    """Somebody bowed.
-
-    From wave, 2026-05-01.
-    """
-
-    __slots__ = ()
-
-
-Hand: TypeAlias = Literal["left", "right"] | str
-"""From wave, 2026-05-01."""

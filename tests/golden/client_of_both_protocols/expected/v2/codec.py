@@ -77,7 +77,9 @@ def encode_bare(value: types.WithMeta) -> dict[str, Any]:
     return {} if value.meta is UNSET else {"_meta": value.meta}
 
 
-decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
+decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
+decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
+decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 decode_prompt_image_capabilities: Final = partial(decode_bare, types.PromptImageCapabilities)
 decode_prompt_audio_capabilities: Final = partial(decode_bare, types.PromptAudioCapabilities)
 decode_prompt_embedded_context_capabilities: Final = partial(decode_bare, types.PromptEmbeddedContextCapabilities)
@@ -94,147 +96,447 @@ decode_delete_session_response: Final = partial(decode_bare, types.DeleteSession
 decode_close_session_response: Final = partial(decode_bare, types.CloseSessionResponse)
 decode_cancel_tool_call_response: Final = partial(decode_bare, types.CancelToolCallResponse)
 decode_cancel_terminal_response: Final = partial(decode_bare, types.CancelTerminalResponse)
+decode_tool_call_cancel_capabilities: Final = partial(decode_bare, types.ToolCallCancelCapabilities)
 decode_terminal_cancel_capabilities: Final = partial(decode_bare, types.TerminalCancelCapabilities)
-decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
-decode_elicitation_form_capabilities: Final = partial(decode_bare, types.ElicitationFormCapabilities)
-decode_elicitation_url_capabilities: Final = partial(decode_bare, types.ElicitationUrlCapabilities)
 encode_terminal_auth_capabilities: Final = encode_bare
 encode_elicitation_form_capabilities: Final = encode_bare
 encode_elicitation_url_capabilities: Final = encode_bare
 encode_logout_auth_request: Final = encode_bare
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
-def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionRequest)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.subject = nullable_at(data, "subject", decode_request_permission_subject) if "subject" in data else UNSET
-    result.options = at(data, "options", lambda value: long_array(value, decode_permission_option, 1))
+    result = new(types.InitializeRequest)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
+def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "info": encode_implementation(value.info),
+        "capabilities": encode_client_capabilities(value.capabilities),
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
+    return bounded(integer(raw), 0, 65535)
+
+
+def decode_implementation(raw: Any) -> types.Implementation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionSubjectToolCall)
-    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
-    result.tool_call = at(data, "toolCall", decode_tool_call_update)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.RequestPermissionSubjectCommand)
-    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
-    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    value = data.get("toolCallId", UNSET)
-    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
-    value = data.get("terminalId", UNSET)
-    result.terminal_id = value if value is UNSET or value.__class__ is str else lenient(data, "terminalId", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("tool_call", "command"):
-        raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
-    result = new(types.RequestPermissionSubjectOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
-    "tool_call": decode_request_permission_subject_tool_call,
-    "command": decode_request_permission_subject_command,
-}
-decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
-    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
-)
-
-
-def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallUpdate)
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    value = data.get("name", UNSET)
-    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    result = new(types.Implementation)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("kind", UNSET)
-    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
-    value = data.get("status", UNSET)
-    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
-    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
-    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
-    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.capabilities = (
-        lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
+    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_implementation(value: types.Implementation) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "version": value.version}
+    if value.title is not UNSET:
+        data["title"] = value.title
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ClientCapabilities)
+    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
+    result.elicitation = (
+        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.auth is not UNSET:
+        data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
+    if value.elicitation is not UNSET:
+        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentContent)
-    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result = new(types.ClientAuthCapabilities)
+    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.terminal is not UNSET:
+        data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentDiff)
-    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
-    result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
-    result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
+    result = new(types.ElicitationCapabilities)
+    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
+    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.form is not UNSET:
+        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
+    if value.url is not UNSET:
+        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentTerminal)
+    result = new(types.InitializeResponse)
+    value = data.get("protocolVersion")
+    result.protocol_version = (
+        value
+        if value.__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
+    result.info = at(data, "info", decode_implementation)
+    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
+    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AgentCapabilities)
+    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
+    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionCapabilities)
+    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
+    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
+    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
+    result.additional_directories = (
+        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptCapabilities)
+    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
+    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
+    result.embedded_context = (
+        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
+        if "embeddedContext" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.McpCapabilities)
+    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
+    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodTerminal)
     result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
+    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("content", "diff", "terminal"):
-        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
-    result = new(types.ToolCallContentOther)
+    result = new(types.AuthMethodAgent)
+    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("agent", "terminal"):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
+    return result
+
+
+AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
+    "terminal": decode_auth_method_terminal,
+    "agent": decode_auth_method_agent,
+}
+decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
+
+
+def decode_env_variable(raw: Any) -> types.EnvVariable:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.EnvVariable)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.NewSessionResponse)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
+    return result
+
+
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {
+        name: item
+        for name, item in data.items()
+        if name not in {"configId", "name", "description", "category", "_meta", "type"}
+    }
+    return result
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = lenient_or(
+        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
+    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
+)
+
+
+def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandCommand)
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("command",):
+        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
+    return result
+
+
+AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
+    "command": decode_available_command_command,
+}
+decode_available_command: Reader[types.AvailableCommand] = by_tag(
+    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
+)
+
+
+def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommandInputText)
+    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
+    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("text",):
+        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandInputOther)
     result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
 
-TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
-    "content": decode_tool_call_content_content,
-    "diff": decode_tool_call_content_diff,
-    "terminal": decode_tool_call_content_terminal,
+AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
+    "text": decode_available_command_input_text,
 }
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
+decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
+    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
 )
+
+
+def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ListSessionsResponse)
+    result.sessions = lenient_list(data, "sessions", decode_session_info)
+    value = data.get("nextCursor", UNSET)
+    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_session_info(raw: Any) -> types.SessionInfo:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionInfo)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    result.additional_directories = (
+        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("updatedAt", UNSET)
+    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ResumeSessionResponse)
+    result.config_options = (
+        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.available_commands = (
+        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -463,6 +765,140 @@ decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_f
     "EmbeddedResourceResource",
     ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
     ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
+)
+
+
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.PromptResponse)
+    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionRequest)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
+    result.subject = nullable_at(data, "subject", decode_request_permission_subject) if "subject" in data else UNSET
+    result.options = at(data, "options", lambda value: long_array(value, decode_permission_option, 1))
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionSubjectToolCall)
+    result.type = value if (value := data.get("type")) == "tool_call" else constant_at(data, "type", "tool_call")
+    result.tool_call = at(data, "toolCall", decode_tool_call_update)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.RequestPermissionSubjectCommand)
+    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
+    result.command = value if (value := data.get("command")).__class__ is str else string_at(data, "command")
+    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
+    value = data.get("toolCallId", UNSET)
+    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
+    value = data.get("terminalId", UNSET)
+    result.terminal_id = value if value is UNSET or value.__class__ is str else lenient(data, "terminalId", string)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("tool_call", "command"):
+        raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionSubjectOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
+    "tool_call": decode_request_permission_subject_tool_call,
+    "command": decode_request_permission_subject_command,
+}
+decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
+    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
+)
+
+
+def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallUpdate)
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    value = data.get("name", UNSET)
+    result.name = value if value is UNSET or value.__class__ is str else lenient(data, "name", string)
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
+    value = data.get("kind", UNSET)
+    result.kind = value if value is UNSET or value.__class__ is str else lenient(data, "kind", string)
+    value = data.get("status", UNSET)
+    result.status = value if value is UNSET or value.__class__ is str else lenient(data, "status", string)
+    result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+    result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    result.capabilities = (
+        lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentContent)
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentDiff)
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
+    result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
+    result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("content", "diff", "terminal"):
+        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
+    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
+    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    return result
+
+
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
 )
 
 
@@ -934,431 +1370,10 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
 )
 
 
-def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeResponse)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
-    result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded(integer(raw), 0, 65535)
-
-
-def decode_implementation(raw: Any) -> types.Implementation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Implementation)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    result.version = value if (value := data.get("version")).__class__ is str else string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_implementation(value: types.Implementation) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AgentCapabilities)
-    result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
-    result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionCapabilities)
-    result.prompt = lenient(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
-    result.mcp = lenient(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
-    result.delete = lenient(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-    result.additional_directories = (
-        lenient(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-        if "additionalDirectories" in data
-        else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptCapabilities)
-    result.image = lenient(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
-    result.audio = lenient(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
-    result.embedded_context = (
-        lenient(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
-        if "embeddedContext" in data
-        else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.McpCapabilities)
-    result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
-    result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
-    result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodAgent)
-    result.type = value if (value := data.get("type")) == "agent" else constant_at(data, "type", "agent")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("agent", "terminal"):
-        raise unfit("AuthMethodOther, from which this object is excluded", raw)
-    result = new(types.AuthMethodOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.method_id = value if (value := data.get("methodId")).__class__ is str else string_at(data, "methodId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
-    return result
-
-
-AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
-    "terminal": decode_auth_method_terminal,
-    "agent": decode_auth_method_agent,
-}
-decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
-
-
-def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.EnvVariable)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
-    return result
-
-
-def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionBoolean)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")) == "boolean" else constant_at(data, "type", "boolean")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is bool else at(data, "currentValue", boolean)
-    return result
-
-
-def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("select", "boolean"):
-        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
-    result = new(types.SessionConfigOptionOther)
-    result.config_id = value if (value := data.get("configId")).__class__ is str else string_at(data, "configId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else lenient(data, "category", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {
-        name: item
-        for name, item in data.items()
-        if name not in {"configId", "name", "description", "category", "_meta", "type"}
-    }
-    return result
-
-
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
-    "boolean": decode_session_config_option_boolean,
-}
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
-)
-
-
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
-    result.group_id = value if (value := data.get("groupId")).__class__ is str else string_at(data, "groupId")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = lenient_or(
-        data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
-    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
-)
-
-
-def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandCommand)
-    result.type = value if (value := data.get("type")) == "command" else constant_at(data, "type", "command")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("command",):
-        raise unfit("AvailableCommandOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
-    return result
-
-
-AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
-    "command": decode_available_command_command,
-}
-decode_available_command: Reader[types.AvailableCommand] = by_tag(
-    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
-)
-
-
-def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommandInputText)
-    result.type = value if (value := data.get("type")) == "text" else constant_at(data, "type", "text")
-    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("text",):
-        raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
-    result = new(types.AvailableCommandInputOther)
-    result.type = value if (value := data.get("type")).__class__ is str else string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
-    "text": decode_available_command_input_text,
-}
-decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
-    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
-)
-
-
-def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ListSessionsResponse)
-    result.sessions = lenient_list(data, "sessions", decode_session_info)
-    value = data.get("nextCursor", UNSET)
-    result.next_cursor = value if value is UNSET or value.__class__ is str else nullable_at(data, "nextCursor", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_session_info(raw: Any) -> types.SessionInfo:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionInfo)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.cwd = value if (value := data.get("cwd")).__class__ is str else string_at(data, "cwd")
-    result.additional_directories = (
-        array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
-    value = data.get("updatedAt", UNSET)
-    result.updated_at = value if value is UNSET or value.__class__ is str else lenient(data, "updatedAt", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ResumeSessionResponse)
-    result.config_options = (
-        lenient_array(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.available_commands = (
-        lenient_array(data, "availableCommands", decode_available_command) if "availableCommands" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
-    result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def decode_error(raw: Any) -> types.Error:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.Error)
-    result.code = at(data, "code", integer)
-    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
-    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
-    return result
-
-
-def encode_error(value: types.Error) -> dict[str, Any]:
-    data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = None if value.data is None else encode(value.data)
-    return data
-
-
-def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.UnsupportedProtocolVersionErrorData)
-    value = data.get("requested")
-    result.requested = (
-        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
-    )
-    result.supported = array_at(data, "supported", decode_protocol_version)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionNotFoundErrorData)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-decode_error_data: Reader[types.ErrorData] = by_fit(
-    "ErrorData",
-    (
-        "UnsupportedProtocolVersionErrorData",
-        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
-        ("requested", "supported"),
-    ),
-    (
-        "SessionNotFoundErrorData",
-        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
-        ("sessionId",),
-    ),
-    ("Any", anything, ()),
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -1896,6 +1911,68 @@ decode_background_work: Reader[types.BackgroundWork] = by_tag(
 )
 
 
+def decode_error(raw: Any) -> types.Error:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.Error)
+    result.code = at(data, "code", integer)
+    result.message = value if (value := data.get("message")).__class__ is str else string_at(data, "message")
+    result.data = lenient(data, "data", decode_error_data) if "data" in data else UNSET
+    return result
+
+
+def encode_error(value: types.Error) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": value.code, "message": value.message}
+    if value.data is not UNSET:
+        data["data"] = None if value.data is None else encode(value.data)
+    return data
+
+
+def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.UnsupportedProtocolVersionErrorData)
+    value = data.get("requested")
+    result.requested = (
+        value if value.__class__ is int and 0 <= value <= 65535 else at(data, "requested", decode_protocol_version)
+    )
+    result.supported = array_at(data, "supported", decode_protocol_version)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionNotFoundErrorData)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+decode_error_data: Reader[types.ErrorData] = by_fit(
+    "ErrorData",
+    (
+        "UnsupportedProtocolVersionErrorData",
+        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
+        ("requested", "supported"),
+    ),
+    (
+        "SessionNotFoundErrorData",
+        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
+        ("sessionId",),
+    ),
+    ("Any", anything, ()),
+)
+
+
 def decode_terminal_output(raw: Any) -> types.TerminalOutput:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutput)
@@ -1989,83 +2066,6 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
     result.elicitation_id = value if value.__class__ is str else string_at(data, "elicitationId")
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
-
-
-def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.InitializeRequest)
-    value = data.get("protocolVersion")
-    result.protocol_version = (
-        value
-        if value.__class__ is int and 0 <= value <= 65535
-        else at(data, "protocolVersion", decode_protocol_version)
-    )
-    result.info = at(data, "info", decode_implementation)
-    result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "info": encode_implementation(value.info),
-        "capabilities": encode_client_capabilities(value.capabilities),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientCapabilities)
-    result.auth = lenient(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
-    result.elicitation = (
-        lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
-    )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ClientAuthCapabilities)
-    result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.terminal is not UNSET:
-        data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationCapabilities)
-    result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
-    result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
@@ -2212,6 +2212,11 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
@@ -2250,11 +2255,6 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

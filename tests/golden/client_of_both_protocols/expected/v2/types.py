@@ -4,7 +4,8 @@
 
 From ACP v2, 2026-11-02.
 
-An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
+absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations
@@ -21,206 +22,808 @@ class WithMeta(Struct, fields_last=True):
     """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-RequestId: TypeAlias = int | str
-"""Id that pairs a request with its response: string or integer, never `null`, echoed back unchanged. Do not reuse one
-while its request is unanswered; the peer numbers its own requests, so both directions may use the same id.
+class InitializeRequest(WithMeta):
+    """What a client sends in `initialize`: its protocol version, capabilities and identity."""
+
+    protocol_version: ProtocolVersion
+    """Highest protocol version that the client can speak."""
+    info: Implementation
+    """Name and version of the client software."""
+    capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
+    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
+
+
+ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
+"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
+through capabilities instead.
 """
 
 
-class RequestPermissionRequest(WithMeta):
-    """What the agent sends to have the user approve or refuse an operation before it goes ahead."""
+class Implementation(WithMeta):
+    """Names the software at one end of the connection and its version; a `title` may be added for display."""
+
+    name: str
+    """Name for programs to work with; show it to people only when there is no `title`."""
+    title: str | None | UnsetType = UNSET
+    """Name meant for display to people. If `null` or missing, show `name`."""
+    version: str
+    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
+
+
+class ClientCapabilities(WithMeta):
+    """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
+
+    auth: ClientAuthCapabilities | None | UnsetType = UNSET
+    """Kinds of authentication method the client can handle, limiting what the agent may offer. Omitted or `null` means
+    no extensions are advertised.
+    """
+    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
+    """Elicitation modes that the agent may use with this client; omitted or `null` means none."""
+
+
+class ClientAuthCapabilities(WithMeta):
+    """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
+    because they need extra work in the client.
+    """
+
+    terminal: TerminalAuthCapabilities | None | UnsetType = UNSET
+    """Present, as `{}`, when the agent may offer `terminal` authentication methods; omitted or `null` when not. Clients
+    should set it only if they can rerun the agent's configured command in an interactive terminal.
+    """
+
+
+class TerminalAuthCapabilities(WithMeta):
+    """Marker that the client handles `terminal` authentication: it can start the agent again, as configured, in an
+    interactive terminal.
+    """
+
+    __slots__ = ()
+
+
+class ElicitationCapabilities(WithMeta):
+    """Which elicitation modes, `form` and `url`, the client can handle."""
+
+    form: ElicitationFormCapabilities | None | UnsetType = UNSET
+    """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
+    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
+    """Present, as `{}`, when the client can handle elicitations that open a URL; omitted or `null` when it cannot."""
+
+
+class ElicitationFormCapabilities(WithMeta):
+    """Details of `form` elicitation in the client; an empty object already declares support."""
+
+    __slots__ = ()
+
+
+class ElicitationUrlCapabilities(WithMeta):
+    """Details of `url` elicitation in the client; an empty object already declares support."""
+
+    __slots__ = ()
+
+
+class InitializeResponse(WithMeta):
+    """Answer to `initialize`: the protocol version both sides will speak, and what the agent can do."""
+
+    protocol_version: ProtocolVersion
+    """Newest version the agent supports that does not exceed the client's; with none, `initialize` fails with `-32022`.
+    A client that cannot speak it should disconnect.
+    """
+    info: Implementation
+    """Name and version of the agent software that is replying."""
+    capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
+    """What this agent can do, so that the client knows which optional features it may use."""
+    auth_methods: list[AuthMethod] | UnsetType = UNSET
+    """Ways to authenticate. If any are listed, the agent must implement `auth/login` and `auth/logout`; if empty or
+    missing, neither is on offer.
+    """
+
+
+class AgentCapabilities(WithMeta):
+    """What the agent supports, announced in its `initialize` response so that the client knows which features and
+    content it may use.
+    """
+
+    session: SessionCapabilities | None | UnsetType = UNSET
+    """Present, even as `{}`, if the agent handles the baseline session methods (`new`, `list`, `resume`, `close`,
+    `prompt`, `cancel`, `update`). `null` or missing: call no `session/*` method at all.
+    """
+    auth: AgentAuthCapabilities | None | UnsetType = UNSET
+    """Authentication extensions, none if `null` or missing. Do not look here for `auth/login` and `auth/logout`: a
+    non-empty `authMethods` is what announces them.
+    """
+
+
+class SessionCapabilities(WithMeta):
+    """What the agent supports for sessions. Even `{}` promises the baseline methods (`session/new`, `list`, `resume`,
+    `close`, `prompt`, `cancel`, `update`); further methods, prompt content and MCP transports are opt-in fields.
+    """
+
+    prompt: PromptCapabilities | None | UnsetType = UNSET
+    """Content that prompts may contain beyond text and resource links, which always work. `null` or missing: only those
+    two.
+    """
+    mcp: McpCapabilities | None | UnsetType = UNSET
+    """MCP transports the client may use when it passes servers to a session. `null` or missing: none."""
+    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if listed sessions can be removed with `session/delete`; do not call it if this is `null`
+    or missing.
+    """
+    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if session lifecycle requests may carry `additionalDirectories`; do not send it if `null`
+    or missing. `session/list` may then return each session's full ordered list.
+    """
+
+
+class PromptCapabilities(WithMeta):
+    """Prompt content the agent accepts besides `text` and `resource_link`, which it must always take. Send another type
+    only if its field here is set.
+    """
+
+    image: PromptImageCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if prompts may contain `image` blocks; `null` or missing if not."""
+    audio: PromptAudioCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if prompts may contain `audio` blocks; `null` or missing if not."""
+    embedded_context: PromptEmbeddedContextCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if prompts may embed `resource` blocks holding the context a message refers to; `null` or
+    missing if not.
+    """
+
+
+class PromptImageCapabilities(WithMeta):
+    """Shows that images are accepted in prompts; `{}` is enough."""
+
+    __slots__ = ()
+
+
+class PromptAudioCapabilities(WithMeta):
+    """Shows that audio is accepted in prompts; `{}` is enough."""
+
+    __slots__ = ()
+
+
+class PromptEmbeddedContextCapabilities(WithMeta):
+    """Shows that embedded resources are accepted in prompts; `{}` is enough."""
+
+    __slots__ = ()
+
+
+class McpCapabilities(WithMeta):
+    """Kinds of MCP server transport that work in this agent's sessions."""
+
+    stdio: McpStdioCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if the agent can run MCP servers over stdio; `null` or missing if not."""
+    http: McpHttpCapabilities | None | UnsetType = UNSET
+    """An object, even `{}`, if the agent can reach MCP servers over HTTP; `null` or missing if not."""
+
+
+class McpStdioCapabilities(WithMeta):
+    """Shows that stdio MCP servers are accepted; `{}` is enough."""
+
+    __slots__ = ()
+
+
+class McpHttpCapabilities(WithMeta):
+    """Shows that HTTP MCP servers are accepted; `{}` is enough."""
+
+    __slots__ = ()
+
+
+class SessionDeleteCapabilities(WithMeta):
+    """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
+
+    __slots__ = ()
+
+
+class SessionAdditionalDirectoriesCapabilities(WithMeta):
+    """Shows that session lifecycle requests may carry `additionalDirectories`; `{}` is enough. The agent may also
+    report each session's complete ordered list in `session/list`.
+    """
+
+    __slots__ = ()
+
+
+class AgentAuthCapabilities(WithMeta):
+    """Extensions the agent offers around authentication. It says nothing about `auth/login` and `auth/logout`, which
+    depend on `authMethods` being non-empty.
+    """
+
+    __slots__ = ()
+
+
+class AuthMethodTerminal(WithMeta):
+    """Sign-in in a terminal: the client starts the agent program as another, interactive process; exit status 0 is
+    success, anything else failure. Offer it only if the client enabled terminal authentication; it must never be
+    passed to `auth/login`.
+    """
+
+    type: Literal["terminal"] = "terminal"
+    method_id: AuthMethodId
+    """Tells this method apart from the others the agent offers."""
+    name: str
+    """Label to show the user when choosing how to log in."""
+    description: str | None | UnsetType = UNSET
+    """Longer text about the method for people to read; `null` or missing if there is none."""
+    args: list[str] | UnsetType = UNSET
+    """Arguments the client adds after the agent's configured ones when it starts the login process."""
+    env: list[EnvVariable] | UnsetType = UNSET
+    """Variables to add to the agent's environment for the sign-in run, winning over those of the same name in the
+    normal launch settings. No name may occur twice.
+    """
+
+
+class AuthMethodAgent(WithMeta):
+    """The client calls `auth/login` and the agent does the rest; `type` is `agent`."""
+
+    type: Literal["agent"] = "agent"
+    method_id: AuthMethodId
+    """Tells this method apart from the others the agent offers."""
+    name: str
+    """Label to show the user when choosing how to log in."""
+    description: str | None | UnsetType = UNSET
+    """Longer text about the method for people to read; `null` or missing if there is none."""
+
+
+class AuthMethodOther(Struct):
+    """Method of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
+    apart from that, leave it out or list it generically.
+    """
+
+    type: str
+    """Tag of an unlisted authentication method. Start your own with `_`; names without that prefix belong to ACP."""
+    method_id: AuthMethodId
+    """Tells this method apart from the others the agent offers."""
+    name: str
+    """Label to show the user when choosing how to log in."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
+"""One way to authenticate with the agent, told apart by `type`."""
+
+
+AuthMethodId: TypeAlias = str
+"""Identifies one of the authentication methods an agent advertises."""
+
+
+class EnvVariable(WithMeta):
+    """Name and value to put in the environment of a process being started."""
+
+    name: str
+    """What the variable is called."""
+    value: str
+    """What the variable is set to."""
+
+
+class LoginAuthRequest(WithMeta):
+    """Names the authentication method for `auth/login`. Allowed only if `initialize` returned a non-empty
+    `authMethods`: without that clients must not call it, with it agents must support it.
+    """
+
+    method_id: AuthMethodId
+    """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
+
+
+class LoginAuthResponse(WithMeta):
+    """Answer to `auth/login`."""
+
+    __slots__ = ()
+
+
+class LogoutAuthRequest(WithMeta):
+    """Parameters of `auth/logout`, which ends the authenticated state. Allowed only if `initialize` returned a
+    non-empty `authMethods`: without that clients must not call it, with it agents must support it.
+    """
+
+    __slots__ = ()
+
+
+class LogoutAuthResponse(WithMeta):
+    """Answer to `auth/logout`."""
+
+    __slots__ = ()
+
+
+class NewSessionRequest(WithMeta):
+    """Where a new session works and which MCP servers it gets."""
+
+    cwd: AbsolutePath
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
+    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against
+    `cwd`.
+    """
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    """MCP servers for the agent to connect to in this session."""
+
+
+AbsolutePath: TypeAlias = str
+"""Absolute path as written natively on the agent's machine: `/home/me/app` on Unix, a drive or UNC path on Windows. Do
+not parse it as a URI.
+"""
+
+
+class McpServerHttp(WithMeta):
+    """MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`."""
+
+    type: Literal["http"] = "http"
+    name: str
+    """Label that tells people which MCP server this is."""
+    url: str
+    """Address at which the MCP server is reached. Format: `uri`."""
+    headers: list[HttpHeader] | UnsetType = UNSET
+    """Extra HTTP headers for requests to the server. The agent uses the transport's own values for headers that the MCP
+    transport defines.
+    """
+
+
+class McpServerStdio(WithMeta):
+    """MCP server that runs as a local process and speaks over stdin and stdout. Allowed only if the agent advertises
+    `session.mcp.stdio`.
+    """
+
+    type: Literal["stdio"] = "stdio"
+    name: str
+    """Label that tells people which MCP server this is."""
+    command: AbsolutePath
+    """Program that starts the MCP server, as an absolute path."""
+    args: list[str] | UnsetType = UNSET
+    """Arguments the program is started with."""
+    env: list[EnvVariable] | UnsetType = UNSET
+    """Environment variables for the server process. Names should be unique; on duplicates the agent may fail with
+    `-32602`, or else the last one wins.
+    """
+
+
+class McpServerOther(Struct):
+    """A transport this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
+    the request with `-32602`; keep its raw JSON when you store or forward it.
+    """
+
+    type: str
+    """Name of the unknown transport; `_` starts vendor names, and ACP keeps the remaining ones for itself."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+McpServer: TypeAlias = McpServerHttp | McpServerStdio | McpServerOther
+"""How the agent reaches an MCP server, a source of tools and context. `type` selects the transport."""
+
+
+class HttpHeader(WithMeta):
+    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
+
+    name: str
+    """Header name, for example `Authorization`."""
+    value: str
+    """Header value, sent as given."""
+
+
+class NewSessionResponse(WithMeta):
+    """Answer to `session/new`. The session counts as `idle` until an update says otherwise; updates can come before
+    this answer, which must not overwrite a state they reported.
+    """
 
     session_id: SessionId
-    """Which session this concerns."""
-    title: str
-    """Heading to show on the prompt itself. It must not change the title displayed for the tool call or other
-    subject.
+    """Names the new session; send it with every later request about this conversation."""
+    config_options: list[SessionConfigOption] | UnsetType = UNSET
+    """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
+    list. Never send `null`, but read it as missing.
     """
-    description: str | None | UnsetType = UNSET
-    """Text explaining to the user why approval is wanted, or `null`/absent when there is none. Show it on the prompt
-    only; the subject's own content stays as it is.
+    available_commands: list[AvailableCommand] | UnsetType = UNSET
+    """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
+    full list. Never send `null`, but read it as missing.
     """
-    subject: RequestPermissionSubject | None | UnsetType = UNSET
-    """What exactly needs approval, such as a command or tool call. May be `null` or left out when the agent gives no
-    structured details.
-    """
-    options: list[PermissionOption]
-    """Choices to offer the user; never empty."""
 
 
 SessionId: TypeAlias = str
 """Identifies one session. An agent can hold several at once, each with separate context, history and state."""
 
 
-class RequestPermissionSubjectToolCall(WithMeta):
-    """Asks the user whether a tool call may run, and carries its details."""
+class SessionConfigOptionSelect(WithMeta):
+    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
 
-    type: Literal["tool_call"] = "tool_call"
-    tool_call: ToolCallUpdate
-    """Patch to the tool call in question, applied in order of receipt just as a `tool_call_update` would be, before
-    prompting the user. An unseen `toolCallId` adds a new tool call.
+    config_id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType = UNSET
+    """Text about the option to show to the user; `null` or missing if there is none."""
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
+    type: Literal["select"] = "select"
+    current_value: SessionConfigValueId
+    """Value now in force, always one of those listed in `options`."""
+    options: SessionConfigSelectOptions
+    """Values to choose from, at least one. No `value` may appear twice, not even in different groups."""
+
+
+class SessionConfigOptionBoolean(WithMeta):
+    """Setting that is either on or off."""
+
+    config_id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType = UNSET
+    """Text about the option to show to the user; `null` or missing if there is none."""
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
+    type: Literal["boolean"] = "boolean"
+    current_value: bool
+    """Whether the setting is on at present."""
+
+
+class SessionConfigOptionOther(WithMeta):
+    """Option of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered
+    but otherwise disregard it; its `currentValue` stays in force at the agent.
     """
 
-
-class RequestPermissionSubjectCommand(WithMeta):
-    """Asks the user whether a command may run, and carries its details."""
-
-    type: Literal["command"] = "command"
-    command: str
-    """Command that runs if the user agrees."""
-    cwd: AbsolutePath
-    """Absolute path of the directory the command runs in."""
-    tool_call_id: ToolCallId | None | UnsetType = UNSET
-    """Tool call that the command belongs to; `null` or missing if not known."""
-    terminal_id: TerminalId | None | UnsetType = UNSET
-    """Terminal that the command runs in; `null` or missing if not known yet."""
-
-
-class RequestPermissionSubjectOther(Struct):
-    """Subject of a `type` not known here: `_` names are for implementations, the rest for later ACP versions. Keep its
-    raw payload when storing or relaying; show a generic prompt or decline as your policy says.
-    """
-
+    config_id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType = UNSET
+    """Text about the option to show to the user; `null` or missing if there is none."""
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
+    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
     type: str
-    """Tag of an unlisted subject. Implementations may define only names that start with `_`; ACP keeps the rest for
-    itself.
-    """
+    """Tag of an unlisted kind of config option. A `_` in front makes it an implementation's; ACP owns the rest."""
     extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that the schema does not name, unchanged."""
 
 
-RequestPermissionSubject: TypeAlias = (
-    RequestPermissionSubjectToolCall | RequestPermissionSubjectCommand | RequestPermissionSubjectOther
-)
-"""What the user is being asked to approve, told apart by `type`."""
+SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
+"""One setting of a session that the user can change, along with its present value."""
 
 
-class ToolCallUpdate(Struct):
-    """Introduces the tool call that `toolCallId` names, or changes it. An absent field keeps its value (its default on
-    a new call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level
-    key.
+SessionConfigId: TypeAlias = str
+"""Identifies one configuration option of a session."""
+
+
+SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"] | str
+"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
+unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
+
+- mode: Setting that picks the session mode.
+- model: Setting that picks the model.
+- model_config: Setting that tunes the chosen model rather than picking one.
+- thought_level: Setting that picks how much the model thinks before it answers.
+"""
+
+
+SessionConfigValueId: TypeAlias = str
+"""Identifies one of the values a configuration option can take."""
+
+
+class SessionConfigSelectOption(WithMeta):
+    """One choice of a selector."""
+
+    value: SessionConfigValueId
+    """Identifies this choice; sent as the value when the user picks it."""
+    name: str
+    """Label to show the user for this choice."""
+    description: str | None | UnsetType = UNSET
+    """Text explaining this value; `null` or missing if there is none."""
+
+
+class SessionConfigSelectGroup(WithMeta):
+    """Named group of choices within a selector."""
+
+    group_id: SessionConfigGroupId
+    """Tells this group apart from the selector's others."""
+    name: str
+    """Heading to show above the group's choices."""
+    options: list[SessionConfigSelectOption]
+    """Values in the group; never empty."""
+
+
+SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
+"""Choices of a selector, either as one plain list or sorted into named groups."""
+
+
+SessionConfigGroupId: TypeAlias = str
+"""Identifies one group of choices within a selector."""
+
+
+class AvailableCommandCommand(WithMeta):
+    """Slash command, which the user runs by writing it in a prompt; `type` is `command`."""
+
+    type: Literal["command"] = "command"
+    name: str
+    """Name typed after the `/`, which is not part of it, for example `create_plan`. It must be free of whitespace and
+    not shared with another command in the list.
+    """
+    description: str
+    """Explanation of the command's effect, written for the user to read."""
+    input: AvailableCommandInput | None | UnsetType = UNSET
+    """What input the command takes; `null` or missing if it takes none."""
+
+
+class AvailableCommandOther(Struct):
+    """Command of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
+    otherwise leave it out or show it plainly by `name` and `description`.
     """
 
-    tool_call_id: ToolCallId
-    """Tells this call apart from all others in the session."""
-    name: str | None | UnsetType = UNSET
-    """Name by which the tool is invoked in code, as opposed to its display title. Absent keeps the current name and
-    `null` removes it; a new call has none until one is sent.
+    type: str
+    """Tag of an unlisted kind of command. Implementations may use names with a leading `_`, and only those."""
+    name: str
+    """What to call the command, leaving off the `/`. It must be free of whitespace and not shared with another command
+    in the list.
+    """
+    description: str
+    """Explanation of the command's effect, written for the user to read."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
+"""Command that the agent offers to the user, told apart by `type`."""
+
+
+class AvailableCommandInputText(WithMeta):
+    """Free text: whatever follows the command and the whitespace after its name goes to the command as is."""
+
+    type: Literal["text"] = "text"
+    hint: str
+    """Placeholder text to show the user while nothing has been typed for the command."""
+
+
+class AvailableCommandInputOther(Struct):
+    """Input of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
+    otherwise disregard it or offer the command with no structured input.
+    """
+
+    type: str
+    """Tag of an unlisted kind of command input. Only `_` names may be defined outside ACP."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+AvailableCommandInput: TypeAlias = AvailableCommandInputText | AvailableCommandInputOther
+"""Describes the kind of input a command takes."""
+
+
+class ListSessionsRequest(WithMeta):
+    """Filter and page position for `session/list`."""
+
+    cwd: AbsolutePath | None | UnsetType = UNSET
+    """Absolute path that a session's `cwd` has to equal; subdirectories and `additionalDirectories` do not count,
+    though the agent may normalize paths. Omitted or `null` means no filter.
+    """
+    cursor: SessionListCursor | None | UnsetType = UNSET
+    """Where to continue: the `nextCursor` of an earlier response, passed back unread. Omitted or `null` asks for the
+    first page.
+    """
+
+
+SessionListCursor: TypeAlias = str
+"""Marks a position in the results of `session/list`; pass it back as received and read nothing into it."""
+
+
+class ListSessionsResponse(WithMeta):
+    """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
+
+    sessions: list[SessionInfo]
+    """The sessions on this page of results."""
+    next_cursor: SessionListCursor | None | UnsetType = UNSET
+    """Token to send as `cursor` for the next page; do not interpret it. Only `null` or missing marks the last page, so
+    an empty string still has to be followed.
+    """
+
+
+class SessionInfo(WithMeta):
+    """One entry of a `session/list` result, describing a session the agent knows."""
+
+    session_id: SessionId
+    """Identifies the listed session in further requests."""
+    cwd: AbsolutePath
+    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
+    """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
+    the same as an empty list: none are reported.
     """
     title: str | None | UnsetType = UNSET
-    """What the call is doing, worded for the user. Absent keeps the current title and `null` removes it; a new call has
-    none.
+    """Name of the session to show to people; `null` or missing if it has none."""
+    updated_at: str | None | UnsetType = UNSET
+    """When the session was last active, in RFC 3339 form; `null` or missing if not reported."""
+
+
+class DeleteSessionRequest(WithMeta):
+    """Names the session to remove from `session/list`. Requires the agent capability `session.delete`."""
+
+    session_id: SessionId
+    """Which session to remove."""
+
+
+class DeleteSessionResponse(WithMeta):
+    """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class ResumeSessionRequest(WithMeta):
+    """Which session to reopen, with its directory and MCP servers, and whether to replay its history first."""
+
+    session_id: SessionId
+    """Which session to pick up again."""
+    cwd: AbsolutePath
+    """The session's own directory, as an absolute path, which clients must supply. The agent may normalize it, and may
+    refuse another directory with `-32602`.
     """
-    kind: ToolKind | None | UnsetType = UNSET
-    """Category of tool, useful for picking an icon or layout. Absent keeps the current kind; `null` puts it back to
-    `other`, which is also where a new call begins.
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
+    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
+    different list than last time is fine while `cwd` is still that of the session.
     """
-    status: ToolCallStatus | None | UnsetType = UNSET
-    """How far the call has got. Absent keeps the current status; `null` puts it back to `pending`, which is also where
-    a new call begins.
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    """Every MCP server the client provides for the session; omitted or `[]` means none. Agents should not bring back
+    servers from earlier requests.
     """
-    content: list[ToolCallContent] | None | UnsetType = UNSET
-    """Output of the call for the client to display."""
-    locations: list[ToolCallLocation] | None | UnsetType = UNSET
-    """Files the call touches, so that the client can follow the agent around in the editor."""
-    raw_input: Any | UnsetType = UNSET
-    """Arguments exactly as the tool received them."""
-    raw_output: Any | UnsetType = UNSET
-    """Result exactly as the tool gave it."""
-    capabilities: ToolCallCapabilities | None | UnsetType = UNSET
-    """Controls the client may use on this call right now, such as cancelling it. Absent keeps them, `null` removes all,
-    and an object overwrites the old one entirely; a new call offers none.
+    replay_from: ReplayFrom | None | UnsetType = UNSET
+    """Where replay begins, that point included; `{"type": "start"}` is everything retained, omitted or `null` is no
+    replay. Agents must fail with `-32602` on an unsupported or malformed cursor, with no fallback.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
-    nothing, null clears it, and null under a key removes that key.
+
+
+class ReplayFromStart(WithMeta):
+    """Replays everything the agent still has, from the oldest retained entry on."""
+
+    type: Literal["start"] = "start"
+
+
+class ReplayFromOther(Struct):
+    """A cursor this version does not know (`_` for vendors, others for future ACP). Agents that lack it must fail with
+    `-32602` instead of falling back; intermediaries should pass the raw payload on.
     """
+
+    type: str
+    """Name of the unknown cursor type: vendors use a leading `_`, future ACP the rest."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+ReplayFrom: TypeAlias = ReplayFromStart | ReplayFromOther
+"""First point of the history to replay; the entry at that point is part of the replay."""
+
+
+class ResumeSessionResponse(WithMeta):
+    """What `session/resume` returns on success. Agents must have sent a `state_update` with the present state by then,
+    after any requested replay; do not infer `idle` from this result.
+    """
+
+    config_options: list[SessionConfigOption] | UnsetType = UNSET
+    """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
+    list. Never send `null`, but read it as missing.
+    """
+    available_commands: list[AvailableCommand] | UnsetType = UNSET
+    """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
+    full list. Never send `null`, but read it as missing.
+    """
+
+
+class CloseSessionRequest(WithMeta):
+    """Names the session to close. The agent must end all its work, reporting `cancelled` if the foreground was active,
+    before it responds, and fails uninserted prompts with `-32800`. Clients should take `-32002` as success.
+    """
+
+    session_id: SessionId
+    """Which session to end."""
+
+
+class CloseSessionResponse(WithMeta):
+    """Result of `session/close`; it has no fields of its own because success is all there is to report."""
+
+    __slots__ = ()
+
+
+class CancelToolCallRequest(WithMeta):
+    """Names the one tool call to cancel. Must not be sent unless that call advertises `capabilities.cancel`; the agent
+    fails with `-32602` if it is unknown, final or not cancelable. The call may still end `completed` or `failed`.
+    """
+
+    session_id: SessionId
+    """Session that the tool call belongs to."""
+    tool_call_id: ToolCallId
+    """Tool call to cancel."""
 
 
 ToolCallId: TypeAlias = str
 """Identifies a tool call; no two in the same session share one."""
 
 
-ToolKind: TypeAlias = (
-    Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"] | str
-)
-"""Broad category of a tool, a hint for how the client draws the call and its progress.
+class CancelToolCallResponse(WithMeta):
+    """What `tool_call/cancel` returns on success: the cancellation was accepted, not that the work has stopped."""
 
-- read: Reads a file or other data.
-- edit: Changes a file or other content.
-- delete: Deletes a file or other data.
-- move: Renames a file or moves it elsewhere.
-- search: Looks for information.
-- execute: Runs a command or executes code.
-- think: Thinks or plans, with no outside effect.
-- fetch: Gets data from an outside source.
-- switch_mode: Switches the session to another mode, meaning a config option whose category is `mode`.
-- other: None of the other kinds fits; also the default.
-"""
+    __slots__ = ()
 
 
-ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "paused", "completed", "failed", "cancelled"] | str
-"""Where a tool call stands between being announced and finishing.
-
-- pending: Not started yet: the input may still be streaming, approval may be outstanding, or the run may be planned
-  for later.
-- in_progress: Running right now.
-- paused: Started but halted until something resumes it. A call can go back and forth between this and `in_progress`
-  repeatedly.
-- completed: Finished, and it succeeded.
-- failed: Ended in an error.
-- cancelled: Stopped by cancellation before it could finish.
-"""
-
-
-class ToolCallContentContent(WithMeta):
-    """Wraps an ordinary content block, such as text, an image or a resource."""
-
-    type: Literal["content"] = "content"
-    content: ContentBlock
-    """The wrapped content block."""
-
-
-class ToolCallContentDiff(WithMeta):
-    """Files changed by a tool call, for the client to show as a diff. Trust `changes` for paths and operations;
-    `patch`, which should be sent whenever feasible, must agree with it, and clients must cope when it is `null` or
-    absent.
+class CancelTerminalRequest(WithMeta):
+    """Names the one terminal to cancel. Must not be sent unless that terminal advertises `capabilities.cancel`; the
+    agent fails with `-32602` if it is unknown, exited or not cancelable. The terminal is not released.
     """
 
-    type: Literal["diff"] = "diff"
-    changes: list[DiffChange]
-    """Every file affected and what was done to it, readable without the patch."""
-    patch: DiffPatch | None | UnsetType = UNSET
-    """Text that clients can render for `changes`, or for part of them. Agents should send it if they can; `null` or
-    missing if there is none.
-    """
-
-
-class ToolCallContentTerminal(WithMeta):
-    """Shows a terminal that the agent owns, by its id. Its state and output are not here: session updates
-    `terminal_update` and `terminal_output_chunk` bring them.
-    """
-
-    type: Literal["terminal"] = "terminal"
+    session_id: SessionId
+    """Session that the terminal belongs to."""
     terminal_id: TerminalId
-    """Which terminal to show."""
+    """Terminal whose process to stop."""
 
 
-class ToolCallContentOther(Struct):
-    """Output of a `type` not known here (`_` names: implementations; others: later ACP). Pass the raw payload on intact
-    when storing or relaying it; otherwise skip it or show it generically.
+TerminalId: TypeAlias = str
+"""Identifies an agent-owned terminal; unique within its session."""
+
+
+class CancelTerminalResponse(WithMeta):
+    """What `terminal/cancel` returns on success: the cancellation was accepted, not that the process has exited."""
+
+    __slots__ = ()
+
+
+class SetSessionConfigOptionRequestId(WithMeta):
+    """Picks one of the option's listed values by its ID."""
+
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    type: Literal["id"] = "id"
+    value: SessionConfigValueId
+    """ID of the choice to select."""
+
+
+class SetSessionConfigOptionRequestBoolean(WithMeta):
+    """New value for an on/off option; carries `type: "boolean"`."""
+
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    type: Literal["boolean"] = "boolean"
+    value: bool
+    """True to turn the option on, false to turn it off."""
+
+
+class SetSessionConfigOptionRequestOther(WithMeta):
+    """A value type this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
+    the request with `-32602`.
     """
 
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
     type: str
-    """Tag of an unlisted kind of tool output. Implementations may coin `_` names; ACP holds all the others back."""
+    """Name of the unknown value type; vendor extensions start with `_` and all others are left to ACP."""
+    value: Any
+    """The value itself, in whatever JSON form that type uses."""
     extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that the schema does not name, unchanged."""
 
 
-ToolCallContent: TypeAlias = (
-    ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal | ToolCallContentOther
+SetSessionConfigOptionRequest: TypeAlias = (
+    SetSessionConfigOptionRequestId | SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestOther
 )
-"""One piece of tool output: an ordinary content block, a set of file changes, or a terminal to show."""
+"""Sets one configuration option. Agents that advertise options must support it, and must fail with `-32602`, changing
+nothing, on an unknown `configId` or a bad value.
+"""
+
+
+class SetSessionConfigOptionResponse(WithMeta):
+    """Result of `session/set_config_option`: all options as they stand after the change."""
+
+    config_options: list[SessionConfigOption]
+    """Every configuration option with its present value, not just those that changed; replace what you held before."""
+
+
+class PromptRequest(WithMeta):
+    """A user message for a session, with any context attached to it."""
+
+    session_id: SessionId
+    """Which session receives the message."""
+    prompt: list[ContentBlock]
+    """Content of the message, never an empty array (agents may fail it with `-32602`). `text` and `resource_link`
+    always work; clients must use other kinds only if `session.prompt` enables them. Prefer `resource` over a link
+    then.
+    """
 
 
 class ContentBlockText(WithMeta):
@@ -403,6 +1006,220 @@ EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContent
 """What an embedded resource holds: text, or bytes in base64."""
 
 
+class PromptResponse(WithMeta):
+    """Confirms that the prompt now has its message ID and its place in the conversation, which is more than being
+    received or queued. It says nothing about completion: follow `state_update` for that.
+    """
+
+    message_id: MessageId
+    """ID given to the new user message; required, never `null`. The agent must also send that message in a session
+    update with this ID, before or after this response, and any replay of it reuses the ID.
+    """
+
+
+MessageId: TypeAlias = str
+"""Names a message within its session. Each message type (user, agent, thought) has a separate ID space, so compare IDs
+together with the type.
+"""
+
+
+class CancelSessionNotification(WithMeta):
+    """Payload of `session/cancel`: whose foreground work, and prompts still awaiting insertion, to stop. Listed
+    background work is unaffected.
+    """
+
+    session_id: SessionId
+    """Which session should stop its work."""
+
+
+class RequestPermissionRequest(WithMeta):
+    """What the agent sends to have the user approve or refuse an operation before it goes ahead."""
+
+    session_id: SessionId
+    """Which session this concerns."""
+    title: str
+    """Heading to show on the prompt itself. It must not change the title displayed for the tool call or other
+    subject.
+    """
+    description: str | None | UnsetType = UNSET
+    """Text explaining to the user why approval is wanted, or `null`/absent when there is none. Show it on the prompt
+    only; the subject's own content stays as it is.
+    """
+    subject: RequestPermissionSubject | None | UnsetType = UNSET
+    """What exactly needs approval, such as a command or tool call. May be `null` or left out when the agent gives no
+    structured details.
+    """
+    options: list[PermissionOption]
+    """Choices to offer the user; never empty."""
+
+
+class RequestPermissionSubjectToolCall(WithMeta):
+    """Asks the user whether a tool call may run, and carries its details."""
+
+    type: Literal["tool_call"] = "tool_call"
+    tool_call: ToolCallUpdate
+    """Patch to the tool call in question, applied in order of receipt just as a `tool_call_update` would be, before
+    prompting the user. An unseen `toolCallId` adds a new tool call.
+    """
+
+
+class RequestPermissionSubjectCommand(WithMeta):
+    """Asks the user whether a command may run, and carries its details."""
+
+    type: Literal["command"] = "command"
+    command: str
+    """Command that runs if the user agrees."""
+    cwd: AbsolutePath
+    """Absolute path of the directory the command runs in."""
+    tool_call_id: ToolCallId | None | UnsetType = UNSET
+    """Tool call that the command belongs to; `null` or missing if not known."""
+    terminal_id: TerminalId | None | UnsetType = UNSET
+    """Terminal that the command runs in; `null` or missing if not known yet."""
+
+
+class RequestPermissionSubjectOther(Struct):
+    """Subject of a `type` not known here: `_` names are for implementations, the rest for later ACP versions. Keep its
+    raw payload when storing or relaying; show a generic prompt or decline as your policy says.
+    """
+
+    type: str
+    """Tag of an unlisted subject. Implementations may define only names that start with `_`; ACP keeps the rest for
+    itself.
+    """
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+RequestPermissionSubject: TypeAlias = (
+    RequestPermissionSubjectToolCall | RequestPermissionSubjectCommand | RequestPermissionSubjectOther
+)
+"""What the user is being asked to approve, told apart by `type`."""
+
+
+class ToolCallUpdate(Struct):
+    """Introduces the tool call that `toolCallId` names, or changes it. An absent field keeps its value (its default on
+    a new call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level
+    key.
+    """
+
+    tool_call_id: ToolCallId
+    """Tells this call apart from all others in the session."""
+    name: str | None | UnsetType = UNSET
+    """Name by which the tool is invoked in code, as opposed to its display title. Absent keeps the current name and
+    `null` removes it; a new call has none until one is sent.
+    """
+    title: str | None | UnsetType = UNSET
+    """What the call is doing, worded for the user. Absent keeps the current title and `null` removes it; a new call has
+    none.
+    """
+    kind: ToolKind | None | UnsetType = UNSET
+    """Category of tool, useful for picking an icon or layout. Absent keeps the current kind; `null` puts it back to
+    `other`, which is also where a new call begins.
+    """
+    status: ToolCallStatus | None | UnsetType = UNSET
+    """How far the call has got. Absent keeps the current status; `null` puts it back to `pending`, which is also where
+    a new call begins.
+    """
+    content: list[ToolCallContent] | None | UnsetType = UNSET
+    """Output of the call for the client to display."""
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
+    """Files the call touches, so that the client can follow the agent around in the editor."""
+    raw_input: Any | UnsetType = UNSET
+    """Arguments exactly as the tool received them."""
+    raw_output: Any | UnsetType = UNSET
+    """Result exactly as the tool gave it."""
+    capabilities: ToolCallCapabilities | None | UnsetType = UNSET
+    """Controls the client may use on this call right now, such as cancelling it. Absent keeps them, `null` removes all,
+    and an object overwrites the old one entirely; a new call offers none.
+    """
+    meta: dict[str, Any] | None | UnsetType = UNSET
+    """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
+    nothing, null clears it, and null under a key removes that key.
+    """
+
+
+ToolKind: TypeAlias = (
+    Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"] | str
+)
+"""Broad category of a tool, a hint for how the client draws the call and its progress.
+
+- read: Reads a file or other data.
+- edit: Changes a file or other content.
+- delete: Deletes a file or other data.
+- move: Renames a file or moves it elsewhere.
+- search: Looks for information.
+- execute: Runs a command or executes code.
+- think: Thinks or plans, with no outside effect.
+- fetch: Gets data from an outside source.
+- switch_mode: Switches the session to another mode, meaning a config option whose category is `mode`.
+- other: None of the other kinds fits; also the default.
+"""
+
+
+ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "paused", "completed", "failed", "cancelled"] | str
+"""Where a tool call stands between being announced and finishing.
+
+- pending: Not started yet: the input may still be streaming, approval may be outstanding, or the run may be planned
+  for later.
+- in_progress: Running right now.
+- paused: Started but halted until something resumes it. A call can go back and forth between this and `in_progress`
+  repeatedly.
+- completed: Finished, and it succeeded.
+- failed: Ended in an error.
+- cancelled: Stopped by cancellation before it could finish.
+"""
+
+
+class ToolCallContentContent(WithMeta):
+    """Wraps an ordinary content block, such as text, an image or a resource."""
+
+    type: Literal["content"] = "content"
+    content: ContentBlock
+    """The wrapped content block."""
+
+
+class ToolCallContentDiff(WithMeta):
+    """Files changed by a tool call, for the client to show as a diff. Trust `changes` for paths and operations;
+    `patch`, which should be sent whenever feasible, must agree with it, and clients must cope when it is `null` or
+    absent.
+    """
+
+    type: Literal["diff"] = "diff"
+    changes: list[DiffChange]
+    """Every file affected and what was done to it, readable without the patch."""
+    patch: DiffPatch | None | UnsetType = UNSET
+    """Text that clients can render for `changes`, or for part of them. Agents should send it if they can; `null` or
+    missing if there is none.
+    """
+
+
+class ToolCallContentTerminal(WithMeta):
+    """Shows a terminal that the agent owns, by its id. Its state and output are not here: session updates
+    `terminal_update` and `terminal_output_chunk` bring them.
+    """
+
+    type: Literal["terminal"] = "terminal"
+    terminal_id: TerminalId
+    """Which terminal to show."""
+
+
+class ToolCallContentOther(Struct):
+    """Output of a `type` not known here (`_` names: implementations; others: later ACP). Pass the raw payload on intact
+    when storing or relaying it; otherwise skip it or show it generically.
+    """
+
+    type: str
+    """Tag of an unlisted kind of tool output. Implementations may coin `_` names; ACP holds all the others back."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+ToolCallContent: TypeAlias = (
+    ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal | ToolCallContentOther
+)
+"""One piece of tool output: an ordinary content block, a set of file changes, or a terminal to show."""
+
+
 class DiffPathChange(Struct):
     """Fields of an operation that involves one path: add, delete or modify."""
 
@@ -529,12 +1346,6 @@ DiffFileType: TypeAlias = Literal["text", "binary", "directory", "symlink"] | st
 """
 
 
-AbsolutePath: TypeAlias = str
-"""Absolute path as written natively on the agent's machine: `/home/me/app` on Unix, a drive or UNC path on Windows. Do
-not parse it as a URI.
-"""
-
-
 class DiffPatch(WithMeta):
     """Patch text for display, along with the format it is in."""
 
@@ -551,10 +1362,6 @@ DiffPatchFormat: TypeAlias = Literal["git_patch"] | str
   `b/`) and, unquoted, equal to those in `changes`. Quoting and `/dev/null` work as in Git; commit headers and email
   wrappers must be left out.
 """
-
-
-TerminalId: TypeAlias = str
-"""Identifies an agent-owned terminal; unique within its session."""
 
 
 class ToolCallLocation(WithMeta):
@@ -607,6 +1414,50 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 - allow_always: Approve, and apply the same answer from now on.
 - reject_once: Refuse just this once.
 - reject_always: Refuse, and apply the same answer from now on.
+"""
+
+
+class RequestPermissionResponse(WithMeta):
+    """Result of `session/request_permission`, saying how the request was settled."""
+
+    outcome: RequestPermissionOutcome
+    """Which option was picked, or that the request was cancelled."""
+
+
+class RequestPermissionOutcomeCancelled(WithMeta):
+    """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. The agent must
+    not perform the operation. Clients reply with this when the agent sends `$/cancel_request`.
+    """
+
+    outcome: Literal["cancelled"] = "cancelled"
+
+
+class RequestPermissionOutcomeSelected(WithMeta):
+    """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
+    proceeding; an `optionId` that was never offered counts as not approved.
+    """
+
+    outcome: Literal["selected"] = "selected"
+    option_id: PermissionOptionId
+    """The `optionId` of the choice made, out of those the request offered."""
+
+
+class RequestPermissionOutcomeOther(Struct):
+    """An outcome this version does not know (`_` for vendors, others for future ACP). Agents must not take it as
+    approval: they should decline or fail, or keep the raw JSON if only storing or forwarding it.
+    """
+
+    outcome: str
+    """Name of the unknown outcome; vendors prefix theirs with `_`, and unprefixed ones await future ACP versions."""
+    extra: dict[str, Any] = made(factory=lambda: {})
+    """The properties of the object that the schema does not name, unchanged."""
+
+
+RequestPermissionOutcome: TypeAlias = (
+    RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected | RequestPermissionOutcomeOther
+)
+"""How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
+may be a rejection.
 """
 
 
@@ -935,566 +1786,60 @@ MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | T
 """The choices of a field that takes several values: bare strings, or entries with titles."""
 
 
+RequestId: TypeAlias = int | str
+"""Id that pairs a request with its response: string or integer, never `null`, echoed back unchanged. Do not reuse one
+while its request is unanswered; the peer numbers its own requests, so both directions may use the same id.
+"""
+
+
 ElicitationId: TypeAlias = str
 """Identifies one elicitation, so that a later `elicitation/complete` can be matched to it."""
 
 
-ExtRequest: TypeAlias = Any
-"""Parameters of a custom request whose method ACP does not define; they can be any JSON."""
+class CreateElicitationResponseAccept(WithMeta):
+    """The user agreed; `content` holds the answers, if there are any."""
+
+    action: Literal["accept"] = "accept"
+    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
+    """What the user entered, as an object that fits the requested schema; omitted or `null` when there is nothing."""
 
 
-class InitializeResponse(WithMeta):
-    """Answer to `initialize`: the protocol version both sides will speak, and what the agent can do."""
+class CreateElicitationResponseDecline(WithMeta):
+    """The user said no."""
 
-    protocol_version: ProtocolVersion
-    """Newest version the agent supports that does not exceed the client's; with none, `initialize` fails with `-32022`.
-    A client that cannot speak it should disconnect.
-    """
-    info: Implementation
-    """Name and version of the agent software that is replying."""
-    capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
-    """What this agent can do, so that the client knows which optional features it may use."""
-    auth_methods: list[AuthMethod] | UnsetType = UNSET
-    """Ways to authenticate. If any are listed, the agent must implement `auth/login` and `auth/logout`; if empty or
-    missing, neither is on offer.
-    """
+    action: Literal["decline"] = "decline"
 
 
-ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
-"""Protocol version number, a single integer. It goes up only on breaking changes; everything compatible is announced
-through capabilities instead.
-"""
+class CreateElicitationResponseCancel(WithMeta):
+    """The elicitation ended without an answer, neither accepted nor declined."""
+
+    action: Literal["cancel"] = "cancel"
 
 
-class Implementation(WithMeta):
-    """Names the software at one end of the connection and its version; a `title` may be added for display."""
-
-    name: str
-    """Name for programs to work with; show it to people only when there is no `title`."""
-    title: str | None | UnsetType = UNSET
-    """Name meant for display to people. If `null` or missing, show `name`."""
-    version: str
-    """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-
-
-class AgentCapabilities(WithMeta):
-    """What the agent supports, announced in its `initialize` response so that the client knows which features and
-    content it may use.
+class CreateElicitationResponseOther(WithMeta):
+    """An action this version does not know (`_` for vendors, others for future ACP). Agents must act as if it were
+    `cancel`, and should keep its raw JSON when they store or forward it.
     """
 
-    session: SessionCapabilities | None | UnsetType = UNSET
-    """Present, even as `{}`, if the agent handles the baseline session methods (`new`, `list`, `resume`, `close`,
-    `prompt`, `cancel`, `update`). `null` or missing: call no `session/*` method at all.
+    action: str
+    """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
+    kept for later versions of ACP.
     """
-    auth: AgentAuthCapabilities | None | UnsetType = UNSET
-    """Authentication extensions, none if `null` or missing. Do not look here for `auth/login` and `auth/logout`: a
-    non-empty `authMethods` is what announces them.
-    """
-
-
-class SessionCapabilities(WithMeta):
-    """What the agent supports for sessions. Even `{}` promises the baseline methods (`session/new`, `list`, `resume`,
-    `close`, `prompt`, `cancel`, `update`); further methods, prompt content and MCP transports are opt-in fields.
-    """
-
-    prompt: PromptCapabilities | None | UnsetType = UNSET
-    """Content that prompts may contain beyond text and resource links, which always work. `null` or missing: only those
-    two.
-    """
-    mcp: McpCapabilities | None | UnsetType = UNSET
-    """MCP transports the client may use when it passes servers to a session. `null` or missing: none."""
-    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if listed sessions can be removed with `session/delete`; do not call it if this is `null`
-    or missing.
-    """
-    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if session lifecycle requests may carry `additionalDirectories`; do not send it if `null`
-    or missing. `session/list` may then return each session's full ordered list.
-    """
-
-
-class PromptCapabilities(WithMeta):
-    """Prompt content the agent accepts besides `text` and `resource_link`, which it must always take. Send another type
-    only if its field here is set.
-    """
-
-    image: PromptImageCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if prompts may contain `image` blocks; `null` or missing if not."""
-    audio: PromptAudioCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if prompts may contain `audio` blocks; `null` or missing if not."""
-    embedded_context: PromptEmbeddedContextCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if prompts may embed `resource` blocks holding the context a message refers to; `null` or
-    missing if not.
-    """
-
-
-class PromptImageCapabilities(WithMeta):
-    """Shows that images are accepted in prompts; `{}` is enough."""
-
-    __slots__ = ()
-
-
-class PromptAudioCapabilities(WithMeta):
-    """Shows that audio is accepted in prompts; `{}` is enough."""
-
-    __slots__ = ()
-
-
-class PromptEmbeddedContextCapabilities(WithMeta):
-    """Shows that embedded resources are accepted in prompts; `{}` is enough."""
-
-    __slots__ = ()
-
-
-class McpCapabilities(WithMeta):
-    """Kinds of MCP server transport that work in this agent's sessions."""
-
-    stdio: McpStdioCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if the agent can run MCP servers over stdio; `null` or missing if not."""
-    http: McpHttpCapabilities | None | UnsetType = UNSET
-    """An object, even `{}`, if the agent can reach MCP servers over HTTP; `null` or missing if not."""
-
-
-class McpStdioCapabilities(WithMeta):
-    """Shows that stdio MCP servers are accepted; `{}` is enough."""
-
-    __slots__ = ()
-
-
-class McpHttpCapabilities(WithMeta):
-    """Shows that HTTP MCP servers are accepted; `{}` is enough."""
-
-    __slots__ = ()
-
-
-class SessionDeleteCapabilities(WithMeta):
-    """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
-
-    __slots__ = ()
-
-
-class SessionAdditionalDirectoriesCapabilities(WithMeta):
-    """Shows that session lifecycle requests may carry `additionalDirectories`; `{}` is enough. The agent may also
-    report each session's complete ordered list in `session/list`.
-    """
-
-    __slots__ = ()
-
-
-class AgentAuthCapabilities(WithMeta):
-    """Extensions the agent offers around authentication. It says nothing about `auth/login` and `auth/logout`, which
-    depend on `authMethods` being non-empty.
-    """
-
-    __slots__ = ()
-
-
-class AuthMethodTerminal(WithMeta):
-    """Sign-in in a terminal: the client starts the agent program as another, interactive process; exit status 0 is
-    success, anything else failure. Offer it only if the client enabled terminal authentication; it must never be
-    passed to `auth/login`.
-    """
-
-    type: Literal["terminal"] = "terminal"
-    method_id: AuthMethodId
-    """Tells this method apart from the others the agent offers."""
-    name: str
-    """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType = UNSET
-    """Longer text about the method for people to read; `null` or missing if there is none."""
-    args: list[str] | UnsetType = UNSET
-    """Arguments the client adds after the agent's configured ones when it starts the login process."""
-    env: list[EnvVariable] | UnsetType = UNSET
-    """Variables to add to the agent's environment for the sign-in run, winning over those of the same name in the
-    normal launch settings. No name may occur twice.
-    """
-
-
-class AuthMethodAgent(WithMeta):
-    """The client calls `auth/login` and the agent does the rest; `type` is `agent`."""
-
-    type: Literal["agent"] = "agent"
-    method_id: AuthMethodId
-    """Tells this method apart from the others the agent offers."""
-    name: str
-    """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType = UNSET
-    """Longer text about the method for people to read; `null` or missing if there is none."""
-
-
-class AuthMethodOther(Struct):
-    """Method of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
-    apart from that, leave it out or list it generically.
-    """
-
-    type: str
-    """Tag of an unlisted authentication method. Start your own with `_`; names without that prefix belong to ACP."""
-    method_id: AuthMethodId
-    """Tells this method apart from the others the agent offers."""
-    name: str
-    """Label to show the user when choosing how to log in."""
     extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that the schema does not name, unchanged."""
 
 
-AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
-"""One way to authenticate with the agent, told apart by `type`."""
-
-
-AuthMethodId: TypeAlias = str
-"""Identifies one of the authentication methods an agent advertises."""
-
-
-class EnvVariable(WithMeta):
-    """Name and value to put in the environment of a process being started."""
-
-    name: str
-    """What the variable is called."""
-    value: str
-    """What the variable is set to."""
-
-
-class LoginAuthResponse(WithMeta):
-    """Answer to `auth/login`."""
-
-    __slots__ = ()
-
-
-class LogoutAuthResponse(WithMeta):
-    """Answer to `auth/logout`."""
-
-    __slots__ = ()
-
-
-class NewSessionResponse(WithMeta):
-    """Answer to `session/new`. The session counts as `idle` until an update says otherwise; updates can come before
-    this answer, which must not overwrite a state they reported.
-    """
-
-    session_id: SessionId
-    """Names the new session; send it with every later request about this conversation."""
-    config_options: list[SessionConfigOption] | UnsetType = UNSET
-    """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
-    list. Never send `null`, but read it as missing.
-    """
-    available_commands: list[AvailableCommand] | UnsetType = UNSET
-    """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
-    full list. Never send `null`, but read it as missing.
-    """
-
-
-class SessionConfigOptionSelect(WithMeta):
-    """Setting with a list of choices, one of which is selected, typically shown as a dropdown."""
-
-    config_id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    description: str | None | UnsetType = UNSET
-    """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    type: Literal["select"] = "select"
-    current_value: SessionConfigValueId
-    """Value now in force, always one of those listed in `options`."""
-    options: SessionConfigSelectOptions
-    """Values to choose from, at least one. No `value` may appear twice, not even in different groups."""
-
-
-class SessionConfigOptionBoolean(WithMeta):
-    """Setting that is either on or off."""
-
-    config_id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    description: str | None | UnsetType = UNSET
-    """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    type: Literal["boolean"] = "boolean"
-    current_value: bool
-    """Whether the setting is on at present."""
-
-
-class SessionConfigOptionOther(WithMeta):
-    """Option of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered
-    but otherwise disregard it; its `currentValue` stays in force at the agent.
-    """
-
-    config_id: SessionConfigId
-    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
-    name: str
-    """Label to show the user for this setting."""
-    description: str | None | UnsetType = UNSET
-    """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType = UNSET
-    """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    type: str
-    """Tag of an unlisted kind of config option. A `_` in front makes it an implementation's; ACP owns the rest."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
-"""One setting of a session that the user can change, along with its present value."""
-
-
-SessionConfigId: TypeAlias = str
-"""Identifies one configuration option of a session."""
-
-
-SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"] | str
-"""Hint about what a setting is for, usable for icons, shortcuts or placement only. Clients must cope with missing or
-unknown values; names with a leading `_` are for custom use, the rest belong to ACP.
-
-- mode: Setting that picks the session mode.
-- model: Setting that picks the model.
-- model_config: Setting that tunes the chosen model rather than picking one.
-- thought_level: Setting that picks how much the model thinks before it answers.
-"""
-
-
-SessionConfigValueId: TypeAlias = str
-"""Identifies one of the values a configuration option can take."""
-
-
-class SessionConfigSelectOption(WithMeta):
-    """One choice of a selector."""
-
-    value: SessionConfigValueId
-    """Identifies this choice; sent as the value when the user picks it."""
-    name: str
-    """Label to show the user for this choice."""
-    description: str | None | UnsetType = UNSET
-    """Text explaining this value; `null` or missing if there is none."""
-
-
-class SessionConfigSelectGroup(WithMeta):
-    """Named group of choices within a selector."""
-
-    group_id: SessionConfigGroupId
-    """Tells this group apart from the selector's others."""
-    name: str
-    """Heading to show above the group's choices."""
-    options: list[SessionConfigSelectOption]
-    """Values in the group; never empty."""
-
-
-SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
-"""Choices of a selector, either as one plain list or sorted into named groups."""
-
-
-SessionConfigGroupId: TypeAlias = str
-"""Identifies one group of choices within a selector."""
-
-
-class AvailableCommandCommand(WithMeta):
-    """Slash command, which the user runs by writing it in a prompt; `type` is `command`."""
-
-    type: Literal["command"] = "command"
-    name: str
-    """Name typed after the `/`, which is not part of it, for example `create_plan`. It must be free of whitespace and
-    not shared with another command in the list.
-    """
-    description: str
-    """Explanation of the command's effect, written for the user to read."""
-    input: AvailableCommandInput | None | UnsetType = UNSET
-    """What input the command takes; `null` or missing if it takes none."""
-
-
-class AvailableCommandOther(Struct):
-    """Command of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
-    otherwise leave it out or show it plainly by `name` and `description`.
-    """
-
-    type: str
-    """Tag of an unlisted kind of command. Implementations may use names with a leading `_`, and only those."""
-    name: str
-    """What to call the command, leaving off the `/`. It must be free of whitespace and not shared with another command
-    in the list.
-    """
-    description: str
-    """Explanation of the command's effect, written for the user to read."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
-"""Command that the agent offers to the user, told apart by `type`."""
-
-
-class AvailableCommandInputText(WithMeta):
-    """Free text: whatever follows the command and the whitespace after its name goes to the command as is."""
-
-    type: Literal["text"] = "text"
-    hint: str
-    """Placeholder text to show the user while nothing has been typed for the command."""
-
-
-class AvailableCommandInputOther(Struct):
-    """Input of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
-    otherwise disregard it or offer the command with no structured input.
-    """
-
-    type: str
-    """Tag of an unlisted kind of command input. Only `_` names may be defined outside ACP."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-AvailableCommandInput: TypeAlias = AvailableCommandInputText | AvailableCommandInputOther
-"""Describes the kind of input a command takes."""
-
-
-class ListSessionsResponse(WithMeta):
-    """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
-
-    sessions: list[SessionInfo]
-    """The sessions on this page of results."""
-    next_cursor: SessionListCursor | None | UnsetType = UNSET
-    """Token to send as `cursor` for the next page; do not interpret it. Only `null` or missing marks the last page, so
-    an empty string still has to be followed.
-    """
-
-
-class SessionInfo(WithMeta):
-    """One entry of a `session/list` result, describing a session the agent knows."""
-
-    session_id: SessionId
-    """Identifies the listed session in further requests."""
-    cwd: AbsolutePath
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[AbsolutePath] | UnsetType = UNSET
-    """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
-    the same as an empty list: none are reported.
-    """
-    title: str | None | UnsetType = UNSET
-    """Name of the session to show to people; `null` or missing if it has none."""
-    updated_at: str | None | UnsetType = UNSET
-    """When the session was last active, in RFC 3339 form; `null` or missing if not reported."""
-
-
-SessionListCursor: TypeAlias = str
-"""Marks a position in the results of `session/list`; pass it back as received and read nothing into it."""
-
-
-class DeleteSessionResponse(WithMeta):
-    """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class ResumeSessionResponse(WithMeta):
-    """What `session/resume` returns on success. Agents must have sent a `state_update` with the present state by then,
-    after any requested replay; do not infer `idle` from this result.
-    """
-
-    config_options: list[SessionConfigOption] | UnsetType = UNSET
-    """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
-    list. Never send `null`, but read it as missing.
-    """
-    available_commands: list[AvailableCommand] | UnsetType = UNSET
-    """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
-    full list. Never send `null`, but read it as missing.
-    """
-
-
-class CloseSessionResponse(WithMeta):
-    """Result of `session/close`; it has no fields of its own because success is all there is to report."""
-
-    __slots__ = ()
-
-
-class CancelToolCallResponse(WithMeta):
-    """What `tool_call/cancel` returns on success: the cancellation was accepted, not that the work has stopped."""
-
-    __slots__ = ()
-
-
-class CancelTerminalResponse(WithMeta):
-    """What `terminal/cancel` returns on success: the cancellation was accepted, not that the process has exited."""
-
-    __slots__ = ()
-
-
-class SetSessionConfigOptionResponse(WithMeta):
-    """Result of `session/set_config_option`: all options as they stand after the change."""
-
-    config_options: list[SessionConfigOption]
-    """Every configuration option with its present value, not just those that changed; replace what you held before."""
-
-
-class PromptResponse(WithMeta):
-    """Confirms that the prompt now has its message ID and its place in the conversation, which is more than being
-    received or queued. It says nothing about completion: follow `state_update` for that.
-    """
-
-    message_id: MessageId
-    """ID given to the new user message; required, never `null`. The agent must also send that message in a session
-    update with this ID, before or after this response, and any replay of it reuses the ID.
-    """
-
-
-MessageId: TypeAlias = str
-"""Names a message within its session. Each message type (user, agent, thought) has a separate ID space, so compare IDs
-together with the type.
-"""
-
-
-ExtResponse: TypeAlias = Any
-"""Result of an extension request; its shape is whatever the two sides agreed for that custom method."""
-
-
-class Error(Struct):
-    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
-
-    code: ErrorCode
-    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
-    message: str
-    """Short explanation of the failure, at most one sentence."""
-    data: ErrorData | None | UnsetType = UNSET
-    """Extra detail about the error, of any JSON type; omitting it and sending `null` both mean there is none. Codes
-    `-32022` and `-32002` (for a missing session) have defined shapes.
-    """
-
-
-ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32022] | int
-"""Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
-ACP, and -32800 (from LSP's reserved range) for a cancelled request.
-
-- -32700: Parse error: what arrived is not well-formed JSON.
-- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
-- -32601: Method not found: the receiver does not know the method or does not offer it.
-- -32602: Invalid params: the method exists but cannot accept the given parameters.
-- -32603: Internal error: something broke inside the receiver.
-- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
-  the receiver is shutting down.
-- -32000: Authentication required: the user has to log in first.
-- -32002: Something the request refers to, such as a session, does not exist.
-- -32022: The agent supports no protocol version equal to or lower than the one asked for. `data` holds
-  `UnsupportedProtocolVersionErrorData`.
-"""
-
-
-class UnsupportedProtocolVersionErrorData(WithMeta):
-    """Contents of `data` in a `-32022` error: which version was asked for and which ones the agent offers."""
-
-    requested: ProtocolVersion
-    """Version the client asked for in `initialize`."""
-    supported: list[ProtocolVersion]
-    """Every version the agent can speak."""
-
-
-class SessionNotFoundErrorData(WithMeta):
-    """Contents of `data` in a `-32002` error whose cause is a request naming an unknown or inactive session."""
-
-    session_id: SessionId
-    """ID the failed request asked for."""
-
-
-ErrorData: TypeAlias = UnsupportedProtocolVersionErrorData | SessionNotFoundErrorData | Any
-"""Shapes that an error's `data` can take: those ACP specifies, and otherwise any JSON value."""
+CreateElicitationResponse: TypeAlias = (
+    CreateElicitationResponseAccept
+    | CreateElicitationResponseDecline
+    | CreateElicitationResponseCancel
+    | CreateElicitationResponseOther
+)
+"""Result of `elicitation/create`: what the user did, told apart by `action`."""
+
+
+ElicitationContentValue: TypeAlias = str | int | float | bool | list[str] | Any
+"""One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
 class UpdateSessionNotification(WithMeta):
@@ -2032,6 +2377,57 @@ announce it before first listing it and report its exit or final status before d
 """
 
 
+class Error(Struct):
+    """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
+
+    code: ErrorCode
+    """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
+    message: str
+    """Short explanation of the failure, at most one sentence."""
+    data: ErrorData | None | UnsetType = UNSET
+    """Extra detail about the error, of any JSON type; omitting it and sending `null` both mean there is none. Codes
+    `-32022` and `-32002` (for a missing session) have defined shapes.
+    """
+
+
+ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32022] | int
+"""Integer code for the kind of error: JSON-RPC 2.0 codes for standard errors, -32000 to -32099 for those specific to
+ACP, and -32800 (from LSP's reserved range) for a cancelled request.
+
+- -32700: Parse error: what arrived is not well-formed JSON.
+- -32600: Invalid request: the JSON can be parsed, but is no JSON-RPC request.
+- -32601: Method not found: the receiver does not know the method or does not offer it.
+- -32602: Invalid params: the method exists but cannot accept the given parameters.
+- -32603: Internal error: something broke inside the receiver.
+- -32800: Request cancelled: the call was stopped early, because the caller asked for that, resources ran short or
+  the receiver is shutting down.
+- -32000: Authentication required: the user has to log in first.
+- -32002: Something the request refers to, such as a session, does not exist.
+- -32022: The agent supports no protocol version equal to or lower than the one asked for. `data` holds
+  `UnsupportedProtocolVersionErrorData`.
+"""
+
+
+class UnsupportedProtocolVersionErrorData(WithMeta):
+    """Contents of `data` in a `-32022` error: which version was asked for and which ones the agent offers."""
+
+    requested: ProtocolVersion
+    """Version the client asked for in `initialize`."""
+    supported: list[ProtocolVersion]
+    """Every version the agent can speak."""
+
+
+class SessionNotFoundErrorData(WithMeta):
+    """Contents of `data` in a `-32002` error whose cause is a request naming an unknown or inactive session."""
+
+    session_id: SessionId
+    """ID the failed request asked for."""
+
+
+ErrorData: TypeAlias = UnsupportedProtocolVersionErrorData | SessionNotFoundErrorData | Any
+"""Shapes that an error's `data` can take: those ACP specifies, and otherwise any JSON value."""
+
+
 class TerminalOutput(WithMeta):
     """All output of the terminal up to now; discard earlier bytes and use these instead."""
 
@@ -2182,413 +2578,6 @@ class CompleteElicitationNotification(WithMeta):
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
 
 
-ExtNotification: TypeAlias = Any
-"""Parameters of a custom notification outside ACP, which either side may send; there is no reply."""
-
-
-class InitializeRequest(WithMeta):
-    """What a client sends in `initialize`: its protocol version, capabilities and identity."""
-
-    protocol_version: ProtocolVersion
-    """Highest protocol version that the client can speak."""
-    info: Implementation
-    """Name and version of the client software."""
-    capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
-    """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-
-
-class ClientCapabilities(WithMeta):
-    """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
-
-    auth: ClientAuthCapabilities | None | UnsetType = UNSET
-    """Kinds of authentication method the client can handle, limiting what the agent may offer. Omitted or `null` means
-    no extensions are advertised.
-    """
-    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
-    """Elicitation modes that the agent may use with this client; omitted or `null` means none."""
-
-
-class ClientAuthCapabilities(WithMeta):
-    """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
-    because they need extra work in the client.
-    """
-
-    terminal: TerminalAuthCapabilities | None | UnsetType = UNSET
-    """Present, as `{}`, when the agent may offer `terminal` authentication methods; omitted or `null` when not. Clients
-    should set it only if they can rerun the agent's configured command in an interactive terminal.
-    """
-
-
-class TerminalAuthCapabilities(WithMeta):
-    """Marker that the client handles `terminal` authentication: it can start the agent again, as configured, in an
-    interactive terminal.
-    """
-
-    __slots__ = ()
-
-
-class ElicitationCapabilities(WithMeta):
-    """Which elicitation modes, `form` and `url`, the client can handle."""
-
-    form: ElicitationFormCapabilities | None | UnsetType = UNSET
-    """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
-    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
-    """Present, as `{}`, when the client can handle elicitations that open a URL; omitted or `null` when it cannot."""
-
-
-class ElicitationFormCapabilities(WithMeta):
-    """Details of `form` elicitation in the client; an empty object already declares support."""
-
-    __slots__ = ()
-
-
-class ElicitationUrlCapabilities(WithMeta):
-    """Details of `url` elicitation in the client; an empty object already declares support."""
-
-    __slots__ = ()
-
-
-class LoginAuthRequest(WithMeta):
-    """Names the authentication method for `auth/login`. Allowed only if `initialize` returned a non-empty
-    `authMethods`: without that clients must not call it, with it agents must support it.
-    """
-
-    method_id: AuthMethodId
-    """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-
-
-class LogoutAuthRequest(WithMeta):
-    """Parameters of `auth/logout`, which ends the authenticated state. Allowed only if `initialize` returned a
-    non-empty `authMethods`: without that clients must not call it, with it agents must support it.
-    """
-
-    __slots__ = ()
-
-
-class NewSessionRequest(WithMeta):
-    """Where a new session works and which MCP servers it gets."""
-
-    cwd: AbsolutePath
-    """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[AbsolutePath] | UnsetType = UNSET
-    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against
-    `cwd`.
-    """
-    mcp_servers: list[McpServer] | UnsetType = UNSET
-    """MCP servers for the agent to connect to in this session."""
-
-
-class McpServerHttp(WithMeta):
-    """MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`."""
-
-    type: Literal["http"] = "http"
-    name: str
-    """Label that tells people which MCP server this is."""
-    url: str
-    """Address at which the MCP server is reached. Format: `uri`."""
-    headers: list[HttpHeader] | UnsetType = UNSET
-    """Extra HTTP headers for requests to the server. The agent uses the transport's own values for headers that the MCP
-    transport defines.
-    """
-
-
-class McpServerStdio(WithMeta):
-    """MCP server that runs as a local process and speaks over stdin and stdout. Allowed only if the agent advertises
-    `session.mcp.stdio`.
-    """
-
-    type: Literal["stdio"] = "stdio"
-    name: str
-    """Label that tells people which MCP server this is."""
-    command: AbsolutePath
-    """Program that starts the MCP server, as an absolute path."""
-    args: list[str] | UnsetType = UNSET
-    """Arguments the program is started with."""
-    env: list[EnvVariable] | UnsetType = UNSET
-    """Environment variables for the server process. Names should be unique; on duplicates the agent may fail with
-    `-32602`, or else the last one wins.
-    """
-
-
-class McpServerOther(Struct):
-    """A transport this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
-    the request with `-32602`; keep its raw JSON when you store or forward it.
-    """
-
-    type: str
-    """Name of the unknown transport; `_` starts vendor names, and ACP keeps the remaining ones for itself."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-McpServer: TypeAlias = McpServerHttp | McpServerStdio | McpServerOther
-"""How the agent reaches an MCP server, a source of tools and context. `type` selects the transport."""
-
-
-class HttpHeader(WithMeta):
-    """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
-
-    name: str
-    """Header name, for example `Authorization`."""
-    value: str
-    """Header value, sent as given."""
-
-
-class ListSessionsRequest(WithMeta):
-    """Filter and page position for `session/list`."""
-
-    cwd: AbsolutePath | None | UnsetType = UNSET
-    """Absolute path that a session's `cwd` has to equal; subdirectories and `additionalDirectories` do not count,
-    though the agent may normalize paths. Omitted or `null` means no filter.
-    """
-    cursor: SessionListCursor | None | UnsetType = UNSET
-    """Where to continue: the `nextCursor` of an earlier response, passed back unread. Omitted or `null` asks for the
-    first page.
-    """
-
-
-class DeleteSessionRequest(WithMeta):
-    """Names the session to remove from `session/list`. Requires the agent capability `session.delete`."""
-
-    session_id: SessionId
-    """Which session to remove."""
-
-
-class ResumeSessionRequest(WithMeta):
-    """Which session to reopen, with its directory and MCP servers, and whether to replay its history first."""
-
-    session_id: SessionId
-    """Which session to pick up again."""
-    cwd: AbsolutePath
-    """The session's own directory, as an absolute path, which clients must supply. The agent may normalize it, and may
-    refuse another directory with `-32602`.
-    """
-    additional_directories: list[AbsolutePath] | UnsetType = UNSET
-    """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
-    different list than last time is fine while `cwd` is still that of the session.
-    """
-    mcp_servers: list[McpServer] | UnsetType = UNSET
-    """Every MCP server the client provides for the session; omitted or `[]` means none. Agents should not bring back
-    servers from earlier requests.
-    """
-    replay_from: ReplayFrom | None | UnsetType = UNSET
-    """Where replay begins, that point included; `{"type": "start"}` is everything retained, omitted or `null` is no
-    replay. Agents must fail with `-32602` on an unsupported or malformed cursor, with no fallback.
-    """
-
-
-class ReplayFromStart(WithMeta):
-    """Replays everything the agent still has, from the oldest retained entry on."""
-
-    type: Literal["start"] = "start"
-
-
-class ReplayFromOther(Struct):
-    """A cursor this version does not know (`_` for vendors, others for future ACP). Agents that lack it must fail with
-    `-32602` instead of falling back; intermediaries should pass the raw payload on.
-    """
-
-    type: str
-    """Name of the unknown cursor type: vendors use a leading `_`, future ACP the rest."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-ReplayFrom: TypeAlias = ReplayFromStart | ReplayFromOther
-"""First point of the history to replay; the entry at that point is part of the replay."""
-
-
-class CloseSessionRequest(WithMeta):
-    """Names the session to close. The agent must end all its work, reporting `cancelled` if the foreground was active,
-    before it responds, and fails uninserted prompts with `-32800`. Clients should take `-32002` as success.
-    """
-
-    session_id: SessionId
-    """Which session to end."""
-
-
-class CancelToolCallRequest(WithMeta):
-    """Names the one tool call to cancel. Must not be sent unless that call advertises `capabilities.cancel`; the agent
-    fails with `-32602` if it is unknown, final or not cancelable. The call may still end `completed` or `failed`.
-    """
-
-    session_id: SessionId
-    """Session that the tool call belongs to."""
-    tool_call_id: ToolCallId
-    """Tool call to cancel."""
-
-
-class CancelTerminalRequest(WithMeta):
-    """Names the one terminal to cancel. Must not be sent unless that terminal advertises `capabilities.cancel`; the
-    agent fails with `-32602` if it is unknown, exited or not cancelable. The terminal is not released.
-    """
-
-    session_id: SessionId
-    """Session that the terminal belongs to."""
-    terminal_id: TerminalId
-    """Terminal whose process to stop."""
-
-
-class SetSessionConfigOptionRequestId(WithMeta):
-    """Picks one of the option's listed values by its ID."""
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    type: Literal["id"] = "id"
-    value: SessionConfigValueId
-    """ID of the choice to select."""
-
-
-class SetSessionConfigOptionRequestBoolean(WithMeta):
-    """New value for an on/off option; carries `type: "boolean"`."""
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    type: Literal["boolean"] = "boolean"
-    value: bool
-    """True to turn the option on, false to turn it off."""
-
-
-class SetSessionConfigOptionRequestOther(WithMeta):
-    """A value type this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
-    the request with `-32602`.
-    """
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    type: str
-    """Name of the unknown value type; vendor extensions start with `_` and all others are left to ACP."""
-    value: Any
-    """The value itself, in whatever JSON form that type uses."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-SetSessionConfigOptionRequest: TypeAlias = (
-    SetSessionConfigOptionRequestId | SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestOther
-)
-"""Sets one configuration option. Agents that advertise options must support it, and must fail with `-32602`, changing
-nothing, on an unknown `configId` or a bad value.
-"""
-
-
-class PromptRequest(WithMeta):
-    """A user message for a session, with any context attached to it."""
-
-    session_id: SessionId
-    """Which session receives the message."""
-    prompt: list[ContentBlock]
-    """Content of the message, never an empty array (agents may fail it with `-32602`). `text` and `resource_link`
-    always work; clients must use other kinds only if `session.prompt` enables them. Prefer `resource` over a link
-    then.
-    """
-
-
-class RequestPermissionResponse(WithMeta):
-    """Result of `session/request_permission`, saying how the request was settled."""
-
-    outcome: RequestPermissionOutcome
-    """Which option was picked, or that the request was cancelled."""
-
-
-class RequestPermissionOutcomeCancelled(WithMeta):
-    """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. The agent must
-    not perform the operation. Clients reply with this when the agent sends `$/cancel_request`.
-    """
-
-    outcome: Literal["cancelled"] = "cancelled"
-
-
-class RequestPermissionOutcomeSelected(WithMeta):
-    """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
-    proceeding; an `optionId` that was never offered counts as not approved.
-    """
-
-    outcome: Literal["selected"] = "selected"
-    option_id: PermissionOptionId
-    """The `optionId` of the choice made, out of those the request offered."""
-
-
-class RequestPermissionOutcomeOther(Struct):
-    """An outcome this version does not know (`_` for vendors, others for future ACP). Agents must not take it as
-    approval: they should decline or fail, or keep the raw JSON if only storing or forwarding it.
-    """
-
-    outcome: str
-    """Name of the unknown outcome; vendors prefix theirs with `_`, and unprefixed ones await future ACP versions."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-RequestPermissionOutcome: TypeAlias = (
-    RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected | RequestPermissionOutcomeOther
-)
-"""How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
-may be a rejection.
-"""
-
-
-class CreateElicitationResponseAccept(WithMeta):
-    """The user agreed; `content` holds the answers, if there are any."""
-
-    action: Literal["accept"] = "accept"
-    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
-    """What the user entered, as an object that fits the requested schema; omitted or `null` when there is nothing."""
-
-
-class CreateElicitationResponseDecline(WithMeta):
-    """The user said no."""
-
-    action: Literal["decline"] = "decline"
-
-
-class CreateElicitationResponseCancel(WithMeta):
-    """The elicitation ended without an answer, neither accepted nor declined."""
-
-    action: Literal["cancel"] = "cancel"
-
-
-class CreateElicitationResponseOther(WithMeta):
-    """An action this version does not know (`_` for vendors, others for future ACP). Agents must act as if it were
-    `cancel`, and should keep its raw JSON when they store or forward it.
-    """
-
-    action: str
-    """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
-    kept for later versions of ACP.
-    """
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-CreateElicitationResponse: TypeAlias = (
-    CreateElicitationResponseAccept
-    | CreateElicitationResponseDecline
-    | CreateElicitationResponseCancel
-    | CreateElicitationResponseOther
-)
-"""Result of `elicitation/create`: what the user did, told apart by `action`."""
-
-
-ElicitationContentValue: TypeAlias = str | int | float | bool | list[str] | Any
-"""One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
-
-
-class CancelSessionNotification(WithMeta):
-    """Payload of `session/cancel`: whose foreground work, and prompts still awaiting insertion, to stop. Listed
-    background work is unaffected.
-    """
-
-    session_id: SessionId
-    """Which session should stop its work."""
-
-
 class CancelRequestNotification(WithMeta):
     """Payload of `$/cancel_request`, by which either side withdraws a request it has sent."""
 
@@ -2596,3 +2585,15 @@ class CancelRequestNotification(WithMeta):
     """Request to cancel, which must be one that this notification's sender made. Receivers look it up only among
     requests from that sender.
     """
+
+
+ExtRequest: TypeAlias = Any
+"""Parameters of a custom request whose method ACP does not define; they can be any JSON."""
+
+
+ExtResponse: TypeAlias = Any
+"""Result of an extension request; its shape is whatever the two sides agreed for that custom method."""
+
+
+ExtNotification: TypeAlias = Any
+"""Parameters of a custom notification outside ACP, which either side may send; there is no reply."""

@@ -38,46 +38,156 @@ from ..codec import (
 decode_authenticate_response: Final = partial(decode_bare, types.AuthenticateResponse)
 decode_set_session_mode_response: Final = partial(decode_bare, types.SetSessionModeResponse)
 decode_logout_response: Final = partial(decode_bare, types.LogoutResponse)
+encode_get_auth_state_request: Final = encode_bare
+encode_logout_request: Final = encode_bare
 encode_kill_terminal_command_response: Final = encode_bare
 encode_release_terminal_response: Final = encode_bare
 encode_write_text_file_response: Final = encode_bare
-encode_get_auth_state_request: Final = encode_bare
-encode_logout_request: Final = encode_bare
 
 
-def decode_available_command(raw: Any) -> types.AvailableCommand:
+def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AvailableCommand)
+    result = new(types.LoadSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("description")
-    result.description = value if value.__class__ is str else string_at(data, "description")
-    result.input = nullable_at(data, "input", decode_available_command_input) if "input" in data else UNSET
+    result.config_options = (
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    return result
+
+
+def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("category", UNSET)
+    result.category = value if value is UNSET or value.__class__ is str else nullable_at(data, "category", string)
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
+    value = data.get("currentValue")
+    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
+    result.options = at(data, "options", decode_session_config_select_options)
+    return result
+
+
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+}
+decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
+)
+
+
+def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectOption)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
+    return result
+
+
+def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    result.options = array_at(data, "options", decode_session_config_select_option)
+    return result
+
+
+decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
+    "SessionConfigSelectOptions",
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
+)
+
+
+def decode_session_mode_state(raw: Any) -> types.SessionModeState:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionModeState)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.available_modes = array_at(data, "availableModes", decode_session_mode)
+    value = data.get("currentModeId")
+    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
+    return result
+
+
+def decode_session_mode(raw: Any) -> types.SessionMode:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SessionMode)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("description", UNSET)
+    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
+    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
     return result
 
 
-def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
+def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.UnstructuredCommandInput)
+    result = new(types.NewSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
+    result.config_options = (
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
+    )
+    result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     return result
 
 
-decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
-
-
-def decode_content_chunk(raw: Any) -> types.ContentChunk:
+def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ContentChunk)
+    result = new(types.PromptResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    value = data.get("stopReason")
+    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
     return result
 
 
-def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
-    data: dict[str, Any] = {"content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
+decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
+
+
+def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.config_options = array_at(data, "configOptions", decode_session_config_option)
+    return result
+
+
+def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.GetAuthStateResponse)
+    value = data.get("authenticated")
+    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
+    result.auth_methods = (
+        nullable_array_at(data, "authMethods", decode_auth_method_state) if "authMethods" in data else UNSET
+    )
+    value = data.get("message", UNSET)
+    result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    return result
+
+
+def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AuthMethodState)
+    value = data.get("authMethodId")
+    result.auth_method_id = value if value.__class__ is str else string_at(data, "authMethodId")
+    value = data.get("authenticated")
+    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
+    value = data.get("message", UNSET)
+    result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    return result
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
@@ -108,73 +218,6 @@ def decode_kill_terminal_command_request(raw: Any) -> types.KillTerminalCommandR
     return result
 
 
-def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.LoadSessionResponse)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.config_options = (
-        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    return result
-
-
-def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.NewSessionResponse)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.config_options = (
-        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
-    )
-    result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    return result
-
-
-def decode_permission_option(raw: Any) -> types.PermissionOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PermissionOption)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("kind")
-    result.kind = value if value in PERMISSION_OPTION_KIND else at(data, "kind", decode_permission_option_kind)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
-    return result
-
-
-PERMISSION_OPTION_KIND: Final[tuple[types.PermissionOptionKind, ...]] = get_args(types.PermissionOptionKind)
-decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(PERMISSION_OPTION_KIND)
-
-
-def decode_plan_entry(raw: Any) -> types.PlanEntry:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PlanEntry)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
-    value = data.get("priority")
-    result.priority = value if value in PLAN_ENTRY_PRIORITY else at(data, "priority", decode_plan_entry_priority)
-    value = data.get("status")
-    result.status = value if value in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
-    return result
-
-
-PLAN_ENTRY_PRIORITY: Final[tuple[types.PlanEntryPriority, ...]] = get_args(types.PlanEntryPriority)
-decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(PLAN_ENTRY_PRIORITY)
-
-
-PLAN_ENTRY_STATUS: Final[tuple[types.PlanEntryStatus, ...]] = get_args(types.PlanEntryStatus)
-decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(PLAN_ENTRY_STATUS)
-
-
-def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.PromptResponse)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("stopReason")
-    result.stop_reason = value if value in STOP_REASON else at(data, "stopReason", decode_stop_reason)
-    return result
-
-
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileRequest)
@@ -201,14 +244,6 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
     return result
 
 
-decode_request_id: Reader[types.RequestId] = by_fit(
-    "RequestId",
-    ("None", null, ()),
-    ("int", integer, ()),
-    ("str", string, ()),
-)
-
-
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionRequest)
@@ -219,78 +254,97 @@ def decode_request_permission_request(raw: Any) -> types.RequestPermissionReques
     return result
 
 
-def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
+def decode_permission_option(raw: Any) -> types.PermissionOption:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigOptionSelect)
+    result = new(types.PermissionOption)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("category", UNSET)
-    result.category = value if value is UNSET or value.__class__ is str else nullable_at(data, "category", string)
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
+    value = data.get("kind")
+    result.kind = value if value in PERMISSION_OPTION_KIND else at(data, "kind", decode_permission_option_kind)
     result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.type = value if (value := data.get("type")) == "select" else constant_at(data, "type", "select")
-    value = data.get("currentValue")
-    result.current_value = value if value.__class__ is str else string_at(data, "currentValue")
-    result.options = at(data, "options", decode_session_config_select_options)
+    result.option_id = value if (value := data.get("optionId")).__class__ is str else string_at(data, "optionId")
     return result
 
 
-SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
-    "select": decode_session_config_option_select,
+PERMISSION_OPTION_KIND: Final[tuple[types.PermissionOptionKind, ...]] = get_args(types.PermissionOptionKind)
+decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(PERMISSION_OPTION_KIND)
+
+
+def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallUpdate)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
+    value = data.get("kind", UNSET)
+    result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
+    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+    value = data.get("status", UNSET)
+    result.status = (
+        value if value is UNSET or value in TOOL_CALL_STATUS else nullable_at(data, "status", decode_tool_call_status)
+    )
+    value = data.get("title", UNSET)
+    result.title = value if value is UNSET or value.__class__ is str else nullable_at(data, "title", string)
+    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
+    return result
+
+
+def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentContent)
+    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    return result
+
+
+def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentDiff)
+    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
+    value = data.get("oldText", UNSET)
+    result.old_text = value if value is UNSET or value.__class__ is str else nullable_at(data, "oldText", string)
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    return result
+
+
+def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ToolCallContentTerminal)
+    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
+    return result
+
+
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
 }
-decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
-)
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag("ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS)
 
 
-def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
+TOOL_KIND: Final[tuple[types.ToolKind, ...]] = get_args(types.ToolKind)
+decode_tool_kind: Reader[types.ToolKind] = one_of(TOOL_KIND)
+
+
+def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectGroup)
+    result = new(types.ToolCallLocation)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.group = value if (value := data.get("group")).__class__ is str else string_at(data, "group")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.options = array_at(data, "options", decode_session_config_select_option)
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
     return result
 
 
-def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionConfigSelectOption)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    result.value = value if (value := data.get("value")).__class__ is str else string_at(data, "value")
-    return result
-
-
-decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
-    "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
-    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
-)
-
-
-def decode_session_mode(raw: Any) -> types.SessionMode:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionMode)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("description", UNSET)
-    result.description = value if value is UNSET or value.__class__ is str else nullable_at(data, "description", string)
-    result.id = value if (value := data.get("id")).__class__ is str else string_at(data, "id")
-    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
-    return result
-
-
-def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SessionModeState)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.available_modes = array_at(data, "availableModes", decode_session_mode)
-    value = data.get("currentModeId")
-    result.current_mode_id = value if value.__class__ is str else string_at(data, "currentModeId")
-    return result
+TOOL_CALL_STATUS: Final[tuple[types.ToolCallStatus, ...]] = get_args(types.ToolCallStatus)
+decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(TOOL_CALL_STATUS)
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -300,6 +354,19 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     return result
+
+
+def decode_content_chunk(raw: Any) -> types.ContentChunk:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ContentChunk)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    return result
+
+
+def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
+    data: dict[str, Any] = {"content": ENCODERS[value.content.__class__](value.content)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
@@ -355,26 +422,6 @@ def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
         value if value is UNSET or value in TOOL_CALL_STATUS else at(data, "status", decode_tool_call_status)
     )
     result.title = value if (value := data.get("title")).__class__ is str else string_at(data, "title")
-    result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    return result
-
-
-def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallUpdate)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    value = data.get("kind", UNSET)
-    result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
-    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
-    result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
-    result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    value = data.get("status", UNSET)
-    result.status = (
-        value if value is UNSET or value in TOOL_CALL_STATUS else nullable_at(data, "status", decode_tool_call_status)
-    )
-    value = data.get("title", UNSET)
-    result.title = value if value is UNSET or value.__class__ is str else nullable_at(data, "title", string)
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
     return result
 
@@ -466,16 +513,46 @@ SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
 decode_session_update: Reader[types.SessionUpdate] = by_tag("SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS)
 
 
-def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
+def decode_plan_entry(raw: Any) -> types.PlanEntry:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.SetSessionConfigOptionResponse)
+    result = new(types.PlanEntry)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.config_options = array_at(data, "configOptions", decode_session_config_option)
+    result.content = value if (value := data.get("content")).__class__ is str else string_at(data, "content")
+    value = data.get("priority")
+    result.priority = value if value in PLAN_ENTRY_PRIORITY else at(data, "priority", decode_plan_entry_priority)
+    value = data.get("status")
+    result.status = value if value in PLAN_ENTRY_STATUS else at(data, "status", decode_plan_entry_status)
     return result
 
 
-STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
-decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
+PLAN_ENTRY_PRIORITY: Final[tuple[types.PlanEntryPriority, ...]] = get_args(types.PlanEntryPriority)
+decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(PLAN_ENTRY_PRIORITY)
+
+
+PLAN_ENTRY_STATUS: Final[tuple[types.PlanEntryStatus, ...]] = get_args(types.PlanEntryStatus)
+decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(PLAN_ENTRY_STATUS)
+
+
+def decode_available_command(raw: Any) -> types.AvailableCommand:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.AvailableCommand)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    value = data.get("description")
+    result.description = value if value.__class__ is str else string_at(data, "description")
+    result.input = nullable_at(data, "input", decode_available_command_input) if "input" in data else UNSET
+    result.name = value if (value := data.get("name")).__class__ is str else string_at(data, "name")
+    return result
+
+
+def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.UnstructuredCommandInput)
+    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.hint = value if (value := data.get("hint")).__class__ is str else string_at(data, "hint")
+    return result
+
+
+decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -485,64 +562,6 @@ def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
     return result
-
-
-def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentContent)
-    result.type = value if (value := data.get("type")) == "content" else constant_at(data, "type", "content")
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
-    return result
-
-
-def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentDiff)
-    result.type = value if (value := data.get("type")) == "diff" else constant_at(data, "type", "diff")
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.new_text = value if (value := data.get("newText")).__class__ is str else string_at(data, "newText")
-    value = data.get("oldText", UNSET)
-    result.old_text = value if value is UNSET or value.__class__ is str else nullable_at(data, "oldText", string)
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    return result
-
-
-def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallContentTerminal)
-    result.type = value if (value := data.get("type")) == "terminal" else constant_at(data, "type", "terminal")
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.terminal_id = value if (value := data.get("terminalId")).__class__ is str else string_at(data, "terminalId")
-    return result
-
-
-TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
-    "content": decode_tool_call_content_content,
-    "diff": decode_tool_call_content_diff,
-    "terminal": decode_tool_call_content_terminal,
-}
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag("ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS)
-
-
-def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ToolCallLocation)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    value = data.get("line", UNSET)
-    result.line = (
-        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
-    )
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    return result
-
-
-TOOL_CALL_STATUS: Final[tuple[types.ToolCallStatus, ...]] = get_args(types.ToolCallStatus)
-decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(TOOL_CALL_STATUS)
-
-
-TOOL_KIND: Final[tuple[types.ToolKind, ...]] = get_args(types.ToolKind)
-decode_tool_kind: Reader[types.ToolKind] = one_of(TOOL_KIND)
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
@@ -564,61 +583,12 @@ def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
     return result
 
 
-def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.AuthMethodState)
-    value = data.get("authMethodId")
-    result.auth_method_id = value if value.__class__ is str else string_at(data, "authMethodId")
-    value = data.get("authenticated")
-    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
-    value = data.get("message", UNSET)
-    result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    return result
-
-
-def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.GetAuthStateResponse)
-    value = data.get("authenticated")
-    result.authenticated = value if value.__class__ is bool else at(data, "authenticated", boolean)
-    result.auth_methods = (
-        nullable_array_at(data, "authMethods", decode_auth_method_state) if "authMethods" in data else UNSET
-    )
-    value = data.get("message", UNSET)
-    result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)
-    result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    return result
-
-
-def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"fs": encode_file_system_capability(value.fs), "terminal": value.terminal}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+decode_request_id: Reader[types.RequestId] = by_fit(
+    "RequestId",
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
+)
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -631,6 +601,26 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
     if value.client_info is not UNSET:
         data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
     return data
+
+
+def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"fs": encode_file_system_capability(value.fs), "terminal": value.terminal}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str, Any]:
+    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"methodId": value.method_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
@@ -672,6 +662,11 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": value.name, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {
         "cwd": value.cwd,
@@ -688,8 +683,28 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"configId": value.config_id, "sessionId": value.session_id, "value": value.value}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
+    data: dict[str, Any] = {"modeId": value.mode_id, "sessionId": value.session_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"terminalId": value.terminal_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
@@ -702,19 +717,13 @@ def encode_request_permission_outcome_selected(value: types.RequestPermissionOut
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"configId": value.config_id, "sessionId": value.session_id, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
-    data: dict[str, Any] = {"modeId": value.mode_id, "sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    if value.exit_status is not UNSET:
+        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
+    return data
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
@@ -724,15 +733,6 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
     if value.exit_code is not UNSET:
         data["exitCode"] = value.exit_code
     return data if value.signal is UNSET else {**data, "signal": value.signal}
-
-
-def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.exit_status is not UNSET:
-        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
-    return data
 
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:

@@ -13,15 +13,15 @@ NAMES: Final[dict[str, str]] = {
 """The names on the wire that differ from the attribute in camel case."""
 
 LIMITS: Final[dict[str, dict[str, Any]]] = {
-    "Annotations.priority": {"format": "double"},
-    "ContentBlockResourceLink.size": {"format": "int64"},
-    "CreateTerminalRequest.output_byte_limit": {"minimum": 0, "format": "uint64"},
     "InitializeRequest.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
     "InitializeResponse.protocol_version": {"minimum": 0, "maximum": 65535, "format": "uint16"},
+    "ContentBlockResourceLink.size": {"format": "int64"},
+    "Annotations.priority": {"format": "double"},
+    "CreateTerminalRequest.output_byte_limit": {"minimum": 0, "format": "uint64"},
     "ReadTextFileRequest.limit": {"minimum": 0, "format": "uint32"},
     "ReadTextFileRequest.line": {"minimum": 0, "format": "uint32"},
-    "TerminalExitStatus.exit_code": {"minimum": 0, "format": "uint32"},
     "ToolCallLocation.line": {"minimum": 0, "format": "uint32"},
+    "TerminalExitStatus.exit_code": {"minimum": 0, "format": "uint32"},
     "WaitForTerminalExitResponse.exit_code": {"minimum": 0, "format": "uint32"},
 }
 """The keywords of JSON Schema beside the type."""

@@ -92,6 +92,10 @@ def encode_document(value: types.Document) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+def decode_revision(raw: Any) -> types.Revision:
+    return bounded(integer(raw), 1, 65535)
+
+
 def decode_author(raw: Any) -> types.Author:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Author)
@@ -126,10 +130,6 @@ def decode_empty(raw: Any) -> types.Empty:
 
 def encode_empty(value: types.Empty) -> dict[str, Any]:
     return {}
-
-
-def decode_revision(raw: Any) -> types.Revision:
-    return bounded(integer(raw), 1, 65535)
 
 
 def decode_labels(raw: Any) -> types.Labels:

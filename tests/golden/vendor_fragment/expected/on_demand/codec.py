@@ -15,6 +15,14 @@ from .._base import UNSET, new
 from .._decode import Reader, at, boolean, by_tag, constant_at, json_object, string_at, unfit
 
 
+def decode_wave_response(raw: Any) -> types.WaveResponse:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.WaveResponse)
+    value = data.get("seen", UNSET)
+    result.seen = value if value is UNSET or value.__class__ is bool else at(data, "seen", boolean)
+    return result
+
+
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
@@ -56,14 +64,6 @@ GESTURE_TAGS: Final[dict[str, Reader[types.Gesture]]] = {
     "wave": decode_gesture_wave,
 }
 decode_gesture: Reader[types.Gesture] = by_tag("Gesture", "type", GESTURE_TAGS, decode_gesture_other)
-
-
-def decode_wave_response(raw: Any) -> types.WaveResponse:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.WaveResponse)
-    value = data.get("seen", UNSET)
-    result.seen = value if value is UNSET or value.__class__ is bool else at(data, "seen", boolean)
-    return result
 
 
 def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:

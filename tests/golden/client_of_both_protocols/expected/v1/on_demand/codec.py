@@ -54,48 +54,6 @@ encode_close_session_response: Final = encode_bare
 encode_set_session_mode_response: Final = encode_bare
 
 
-def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationSessionScope)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    value = data.get("toolCallId", UNSET)
-    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
-    return result
-
-
-def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
-
-
-def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationRequestScope)
-    result.request_id = at(data, "requestId", decode_request_id)
-    return result
-
-
-def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
-    return {"requestId": value.request_id}
-
-
-def decode_content_chunk(raw: Any) -> types.ContentChunk:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ContentChunk)
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
-    value = data.get("messageId", UNSET)
-    result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
-    data: dict[str, Any] = {"content": ENCODERS[value.content.__class__](value.content)}
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
 def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateRequest)
@@ -281,6 +239,14 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
     return result
 
 
+def decode_cancel_notification(raw: Any) -> types.CancelNotification:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelNotification)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileResponse)
@@ -369,6 +335,31 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
     return result
 
 
+def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationSessionScope)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    value = data.get("toolCallId", UNSET)
+    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
+    return result
+
+
+def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
+
+
+def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationRequestScope)
+    result.request_id = at(data, "requestId", decode_request_id)
+    return result
+
+
+def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
+    return {"requestId": value.request_id}
+
+
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
@@ -429,12 +420,226 @@ decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit
 )
 
 
-def decode_cancel_notification(raw: Any) -> types.CancelNotification:
+def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelNotification)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result = new(types.ContentChunk)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
+    value = data.get("messageId", UNSET)
+    result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
+
+
+def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
+    data: dict[str, Any] = {"content": ENCODERS[value.content.__class__](value.content)}
+    if value.message_id is not UNSET:
+        data["messageId"] = value.message_id
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
+        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
+    }
+    if value.agent_info is not UNSET:
+        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "loadSession": value.load_session,
+        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
+        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
+        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
+        "auth": encode_agent_auth_capabilities(value.auth),
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.list is not UNSET:
+        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
+        )
+    if value.resume is not UNSET:
+        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
+    if value.close is not UNSET:
+        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.logout is not UNSET:
+        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = value.env
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "currentModeId": value.current_mode_id,
+        "availableModes": [encode_session_mode(item) for item in value.available_modes],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "group": value.group,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.modes is not UNSET:
+        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
+    if value.config_options is not UNSET:
+        data["configOptions"] = (
+            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"stopReason": value.stop_reason}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
@@ -726,211 +931,6 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
-        "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
-    }
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.list is not UNSET:
-        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    if value.resume is not UNSET:
-        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
-    if value.close is not UNSET:
-        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.logout is not UNSET:
-        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = value.env
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "currentModeId": value.current_mode_id,
-        "availableModes": [encode_session_mode(item) for item in value.available_modes],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "id": value.id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "group": value.group,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"stopReason": value.stop_reason}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 

@@ -37,7 +37,6 @@ from ..codec import (
 # fmt: on
 
 decode_logout_auth_request: Final = partial(decode_bare, types.LogoutAuthRequest)
-encode_tool_call_cancel_capabilities: Final = encode_bare
 encode_prompt_image_capabilities: Final = encode_bare
 encode_prompt_audio_capabilities: Final = encode_bare
 encode_prompt_embedded_context_capabilities: Final = encode_bare
@@ -52,69 +51,8 @@ encode_delete_session_response: Final = encode_bare
 encode_close_session_response: Final = encode_bare
 encode_cancel_tool_call_response: Final = encode_bare
 encode_cancel_terminal_response: Final = encode_bare
+encode_tool_call_cancel_capabilities: Final = encode_bare
 encode_terminal_cancel_capabilities: Final = encode_bare
-
-
-def decode_diff_path_change(raw: Any) -> types.DiffPathChange:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DiffPathChange)
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    return result
-
-
-def encode_diff_path_change(value: types.DiffPathChange) -> dict[str, Any]:
-    return {"path": value.path}
-
-
-def decode_diff_path_pair_change(raw: Any) -> types.DiffPathPairChange:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.DiffPathPairChange)
-    result.old_path = value if (value := data.get("oldPath")).__class__ is str else string_at(data, "oldPath")
-    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    return result
-
-
-def encode_diff_path_pair_change(value: types.DiffPathPairChange) -> dict[str, Any]:
-    return {"oldPath": value.old_path, "path": value.path}
-
-
-def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationSessionScope)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    value = data.get("toolCallId", UNSET)
-    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
-    return result
-
-
-def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
-
-
-def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ElicitationRequestScope)
-    result.request_id = at(data, "requestId", decode_request_id)
-    return result
-
-
-def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
-    return {"requestId": value.request_id}
-
-
-def decode_content_chunk(raw: Any) -> types.ContentChunk:
-    data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.ContentChunk)
-    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    return result
-
-
-def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
-    data: dict[str, Any] = {"messageId": value.message_id, "content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
@@ -332,6 +270,37 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
     return result
 
 
+def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.CancelSessionNotification)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
+
+
+def decode_diff_path_change(raw: Any) -> types.DiffPathChange:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DiffPathChange)
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    return result
+
+
+def encode_diff_path_change(value: types.DiffPathChange) -> dict[str, Any]:
+    return {"path": value.path}
+
+
+def decode_diff_path_pair_change(raw: Any) -> types.DiffPathPairChange:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.DiffPathPairChange)
+    result.old_path = value if (value := data.get("oldPath")).__class__ is str else string_at(data, "oldPath")
+    result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
+    return result
+
+
+def encode_diff_path_pair_change(value: types.DiffPathPairChange) -> dict[str, Any]:
+    return {"oldPath": value.old_path, "path": value.path}
+
+
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
@@ -377,6 +346,31 @@ REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionO
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
     "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
 )
+
+
+def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationSessionScope)
+    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    value = data.get("toolCallId", UNSET)
+    result.tool_call_id = value if value is UNSET or value.__class__ is str else lenient(data, "toolCallId", string)
+    return result
+
+
+def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
+
+
+def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
+    data: Any = raw if raw.__class__ is dict else json_object(raw)
+    result = new(types.ElicitationRequestScope)
+    result.request_id = at(data, "requestId", decode_request_id)
+    return result
+
+
+def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
+    return {"requestId": value.request_id}
 
 
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
@@ -440,12 +434,221 @@ decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit
 )
 
 
-def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
+def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
-    result = new(types.CancelSessionNotification)
-    result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
+    result = new(types.ContentChunk)
+    result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
+
+
+def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
+    data: dict[str, Any] = {"messageId": value.message_id, "content": ENCODERS[value.content.__class__](value.content)}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "protocolVersion": value.protocol_version,
+        "info": encode_implementation(value.info),
+        "capabilities": encode_agent_capabilities(value.capabilities),
+    }
+    if value.auth_methods is not UNSET:
+        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.session is not UNSET:
+        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
+    if value.auth is not UNSET:
+        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.prompt is not UNSET:
+        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
+    if value.mcp is not UNSET:
+        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
+    if value.delete is not UNSET:
+        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = (
+            None
+            if value.additional_directories is None
+            else encode_session_additional_directories_capabilities(value.additional_directories)
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.image is not UNSET:
+        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
+    if value.audio is not UNSET:
+        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
+    if value.embedded_context is not UNSET:
+        data["embeddedContext"] = (
+            None
+            if value.embedded_context is None
+            else encode_prompt_embedded_context_capabilities(value.embedded_context)
+        )
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.stdio is not UNSET:
+        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
+    if value.http is not UNSET:
+        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.args is not UNSET:
+        data["args"] = value.args
+    if value.env is not UNSET:
+        data["env"] = [encode_env_variable(item) for item in value.env]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
+
+
+def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+        "options": [ENCODERS[item.__class__](item) for item in value.options],
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "configId": value.config_id,
+        "name": value.name,
+        "type": value.type,
+        "currentValue": value.current_value,
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
+    data: dict[str, Any] = {"value": value.value, "name": value.name}
+    if value.description is not UNSET:
+        data["description"] = value.description
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "groupId": value.group_id,
+        "name": value.name,
+        "options": [encode_session_config_select_option(item) for item in value.options],
+    }
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
+    if value.input is not UNSET:
+        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
+
+
+def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
+    return {**value.extra, "type": value.type}
+
+
+def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
+    if value.next_cursor is not UNSET:
+        data["nextCursor"] = value.next_cursor
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
+    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
+    if value.additional_directories is not UNSET:
+        data["additionalDirectories"] = value.additional_directories
+    if value.title is not UNSET:
+        data["title"] = value.title
+    if value.updated_at is not UNSET:
+        data["updatedAt"] = value.updated_at
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if value.config_options is not UNSET:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
+    if value.available_commands is not UNSET:
+        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
+    data: dict[str, Any] = {"messageId": value.message_id}
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
@@ -780,209 +983,6 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "protocolVersion": value.protocol_version,
-        "info": encode_implementation(value.info),
-        "capabilities": encode_agent_capabilities(value.capabilities),
-    }
-    if value.auth_methods is not UNSET:
-        data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.prompt is not UNSET:
-        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
-    if value.mcp is not UNSET:
-        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.image is not UNSET:
-        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
-    if value.audio is not UNSET:
-        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
-    if value.embedded_context is not UNSET:
-        data["embeddedContext"] = (
-            None
-            if value.embedded_context is None
-            else encode_prompt_embedded_context_capabilities(value.embedded_context)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.stdio is not UNSET:
-        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
-    if value.http is not UNSET:
-        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.args is not UNSET:
-        data["args"] = value.args
-    if value.env is not UNSET:
-        data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
-
-
-def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-        "options": [ENCODERS[item.__class__](item) for item in value.options],
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "configId": value.config_id,
-        "name": value.name,
-        "type": value.type,
-        "currentValue": value.current_value,
-    }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
-    data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
-    data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "groupId": value.group_id,
-        "name": value.name,
-        "options": [encode_session_config_select_option(item) for item in value.options],
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
-
-
-def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": value.type, "hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
-def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
-    data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if value.config_options is not UNSET:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
-    if value.available_commands is not UNSET:
-        data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
-def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
-    data: dict[str, Any] = {"messageId": value.message_id}
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
