@@ -17,12 +17,13 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""These run on all occasions, and run the long tests, too. On the versions between, `full` runs those that take
-seconds: a difference that the oldest and the newest version lack is unlikely."""
+"""These run on all occasions, and run the long tests, too. On each of the versions between, `full` runs a share of
+those that take seconds: a difference that the oldest and the newest version lack is unlikely."""
+BETWEEN = tuple(version for version in PYTHONS if version not in ENDS)
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which the versions between leave out."""
-WORKERS = 1 + (os.cpu_count() or 1)
-"""One more than there are cores: many tests wait for processes."""
+WORKERS = 2 + (os.cpu_count() or 1)
+"""More than there are cores: many tests wait for processes, and some for time to pass."""
 SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
@@ -97,15 +98,10 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
         session.run("pytest", *SPREAD, "--every-python", "-m", which, *options, *session.posargs)
 
 
-def _run_quick_tests(session: nox.Session) -> None:
-    left_out = () if session.python in ENDS else REMOTE
-    _run_tests(session, "not full", *(f"--ignore={path}" for path in left_out))
-
-
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the tests that take seconds; `nox` alone does so on the oldest, the main and the newest version."""
-    _run_quick_tests(session)
+    _run_tests(session, "not full")
 
 
 @nox.session(python=PYTHONS, default=False)
@@ -114,7 +110,8 @@ def full(session: nox.Session) -> None:
     if session.python in ENDS:
         _run_tests(session, "full")
     else:
-        _run_quick_tests(session)
+        share = f"--share={BETWEEN.index(str(session.python))}/{len(BETWEEN)}"
+        _run_tests(session, "not full", share, *(f"--ignore={path}" for path in REMOTE))
 
 
 @nox.session(default=False)

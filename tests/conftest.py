@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import traceback
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -36,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="overwrite the golden files with what acpgen makes now",
     )
     parser.addoption("--every-python", action="store_true", help="run only the tests that every version of Python runs")
+    parser.addoption("--share", metavar="K/N", help="run the K-th of N shares, which have about as many tests each")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -80,9 +83,12 @@ LONGEST = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let one process, not each worker, delete what is old in the cache."""
+    """Let one process, not each worker, delete what is old in the cache; and do without what takes most of the time."""
     if not hasattr(config, "workerinput"):
         package_cache.prune()
+    package_cache.keep_types()
+    # for each callback and task, asyncio's debug mode takes down who made it, which takes longer than most tests
+    asyncio.format_helpers.extract_stack = lambda *_, **__: traceback.StackSummary()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -93,6 +99,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = sample(item for item in items if not item.get_closest_marker("deep"))
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
+    if share := config.getoption("--share"):
+        at, count = map(int, share.split("/"))
+        chosen = {item for item in chosen if _number(item.nodeid) % count == at % count}
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

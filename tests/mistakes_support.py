@@ -105,7 +105,7 @@ def module_of(acp: ModuleType, code: str) -> dict[str, Any]:
 def _outcome(talk: Callable[[list[Any]], Coroutine[Any, Any, None]]) -> Outcome:
     sent: list[Any] = []
     failure = ""
-    gc.collect()  # what an earlier test has left must not warn in this one
+    gc.freeze()  # what an earlier test has left must not warn in this one
     with _kept_from_pytest(), acp_log() as records, _warnings() as warned:
         try:
             asyncio.run(asyncio.wait_for(talk(sent), 120))

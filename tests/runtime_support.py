@@ -52,14 +52,11 @@ def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:
 def _collected_afterwards() -> Iterator[None]:
     """Collect garbage at the end of the block, so that what was never awaited or closed in it warns.
 
-    Older objects are frozen: collecting them takes longer than most tests.
+    Older objects are frozen for good: collecting them takes longer than most tests.
     """
     gc.freeze()
-    try:
-        yield
-        gc.collect()
-    finally:
-        gc.unfreeze()
+    yield
+    gc.collect()
 
 
 async def _watched(main: Coroutine[Any, Any, T], complaints: list[str], seconds: float) -> T:
