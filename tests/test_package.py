@@ -173,16 +173,14 @@ def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
     require(find_spec("pre_commit"), "pre-commit")
     require((REPOSITORY / ".git").exists(), "acpgen's own repository")
     project = make_project(tmp_path / "project")
-    green = try_hook(project, tmp_path)
-    assert green.returncode == 0, green.stdout + green.stderr
     said = edit(project)
-    red = try_hook(project, tmp_path)
-    assert red.returncode == 1, red.stdout + red.stderr
-    assert said in red.stdout
+    found = try_hook(project, tmp_path)
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert said in found.stdout
 
 
 def try_hook(project: Project, home: Path) -> subprocess.CompletedProcess[str]:
-    """What pre-commit does in `project` with the hook of this repository, installed as pre-commit installs it."""
+    """What pre-commit does in `project` with the hook of this repository, which it installs anew each time."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
     environment |= {"PRE_COMMIT_HOME": str(home / "pre-commit"), **QUICK, **who_commits()}
     command = [sys.executable, "-m", "pre_commit", "try-repo", str(REPOSITORY), hook()["id"], "--all-files"]
