@@ -226,7 +226,7 @@ def test_a_type_that_contains_itself_has_an_end(folder: Folder) -> None:
     tree = {"type": "object", "properties": {"more": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}
     options = folder.schema(Tree=tree, GrowNotification=request("grow", tree={"$ref": "#/$defs/Tree"}))
     assert section(folder.text("Tree", *options), "Used by") == [
-        "  attributes: Tree.more, GrowNotification.tree",
+        "  attributes: GrowNotification.tree, Tree.more",
         "  grow, notification from the client: GrowNotification.tree → Tree",
     ]
 
