@@ -118,3 +118,26 @@ def test_ctrl_c_cancels_once_and_leaves_at_the_second(project: Path) -> None:
         chat.until("Stopped.")
         chat.press(CTRL_C)
         assert chat.end() == 130
+
+
+PRESSED = """
+import asyncio, signal, threading
+from my_client.terminal import on_interrupt
+
+def press() -> None:
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+async def main() -> None:
+    pressed = asyncio.Event()
+    with on_interrupt(pressed.set):
+        threading.Timer(0.2, press).start()
+        await pressed.wait()
+
+asyncio.run(main())
+"""
+
+
+def test_a_signal_that_another_thread_gets_wakes_the_event_loop(project: Path) -> None:
+    """The same happens where Ctrl-C comes just before the loop begins to wait."""
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    subprocess.run([sys.executable, "-c", PRESSED], cwd=project, env=environment, timeout=SECONDS, check=True)

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 
@@ -35,13 +34,12 @@ def on_interrupt(cancel: Callable[[], Awaitable[Any]]) -> Generator[None, None, 
         else:
             pending.append(asyncio.ensure_future(cancel()))
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(act)
-
-    before = signal.signal(signal.SIGINT, handle)
+    before = signal.getsignal(signal.SIGINT)
+    loop.add_signal_handler(signal.SIGINT, act)
     try:
         yield
     finally:
+        loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
 
 

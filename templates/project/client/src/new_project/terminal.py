@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from types import FrameType
 
 
 class Keyboard:
@@ -53,15 +52,16 @@ class Keyboard:
 @contextlib.contextmanager
 def on_interrupt(act: Callable[[], object]) -> Generator[None, None, None]:
     """Let Ctrl-C call `act` until the end of the block."""
-    loop = asyncio.get_running_loop()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(act)
-
-    before = signal.signal(signal.SIGINT, handle)
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    try:
+        loop.add_signal_handler(signal.SIGINT, act)
+    except NotImplementedError:  # on Windows, where each signal wakes the loop
+        signal.signal(signal.SIGINT, lambda number, frame: loop.call_soon_threadsafe(act))
     try:
         yield
     finally:
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
 
 
