@@ -30,6 +30,7 @@ class Folders:
             return True
 
 
-def _text(found: Any, name: str) -> str:
-    value = found.get(name) if isinstance(found, dict) else None
+def _text(raw: Any, name: str) -> str:
+    found: Any = raw  # whose type `isinstance` does not narrow
+    value = found.get(name) if isinstance(raw, dict) else None
     return value if isinstance(value, str) else ""
