@@ -17,9 +17,14 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""These run on all occasions, and run the long tests, too. On each of the versions between, `full` runs a share of
-those that take seconds: a difference that the oldest and the newest version lack is unlikely."""
-BETWEEN = tuple(version for version in PYTHONS if version not in ENDS)
+"""These run on all occasions. Of the long tests, all run on the main version, and a half on each of the others. On each
+of the versions between, `full` runs a third of those that take seconds: a difference that both ends lack is unlikely."""
+SHARES = {
+    version: f"{at}/{len(group)}"
+    for group in ((PYTHONS[0], PYTHONS[-1]), [each for each in PYTHONS if each not in ENDS])
+    for at, version in enumerate(group)
+}
+"""The part of the tests that `full` runs on a version, as the option `--share` takes it."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which the versions between leave out."""
 WORKERS = 2 + (os.cpu_count() or 1)
@@ -107,10 +112,10 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
     """Run the tests that take long, or need other environments: all that `nox` alone leaves out."""
+    share = f"--share={SHARES.get(str(session.python), '0/1')}"
     if session.python in ENDS:
-        _run_tests(session, "full")
+        _run_tests(session, "full", share)
     else:
-        share = f"--share={BETWEEN.index(str(session.python))}/{len(BETWEEN)}"
         _run_tests(session, "not full", share, *(f"--ignore={path}" for path in REMOTE))
 
 

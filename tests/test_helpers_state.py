@@ -21,10 +21,10 @@ from acpgen.config import SchemaChoice
 from tests.runtime_support import V1, V2, client_of, pair, run, unchecked
 from tests.session_model import SESSION, Event, Json, expected
 from tests.session_traffic import Traffic, after, as_json, feed, new_state, recorded, seen, shown
-from tests.support import REPOSITORY, Packages, import_folder, package_folder
+from tests.support import DEEP, REPOSITORY, Packages, import_folder, package_folder
 
 SEQUENCES = 300
-MANY_SEQUENCES = 5_000
+MANY_SEQUENCES = 5_000 if DEEP else 2_000
 FINAL = ("completed", "failed", "cancelled")
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 

@@ -316,7 +316,7 @@ def test_published_schemas(name: str, flavour: Flavour) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 def test_bundled_schemas_are_typed(tmp_path: Path, checker: str) -> None:
     """Also where keys are no identifiers."""
     require(find_spec(checker), checker)

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from acpgen.config import SchemaChoice
+from acpgen.emit.types import render_types, type_views
 from tests import conftest, package_cache
+from tests.support import model_of
 
 FILES = {"types.py": "x = 1\n", "py.typed": ""}
 
@@ -86,3 +89,16 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
     assert conftest.sample(each) == set(each)
     elsewhere = [replace(case, path=Path("test_codec.py")) for case in MANY]
     assert conftest.sample(elsewhere) == set(elsewhere)
+
+
+def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
+    names = [f"tests/test_a.py::test_{number}" for number in range(3_000)]
+    shares = [[name for name in names if conftest.is_in_share(name, f"{at}/3")] for at in range(3)]
+    assert sorted(name for share in shares for name in share) == sorted(names)
+    assert all(900 < len(share) < 1_100 for share in shares)
+
+
+def test_types_are_those_that_are_rendered() -> None:
+    model, _ = model_of(SchemaChoice())
+    views = type_views(model)
+    assert [package_cache.types_of(model, views) for _ in range(2)] == 2 * [render_types(model, views)]

@@ -380,4 +380,4 @@ def test_broken_requests(acp: ModuleType) -> None:
 
 @pytest.mark.full
 def test_many_broken_requests(acp: ModuleType) -> None:
-    check(acp, 100_000 if DEEP else 10_000)
+    check(acp, 100_000 if DEEP else 5_000)

@@ -1,6 +1,7 @@
 """Type checkers on generated packages, and on what users write against them: right and wrong.
 
-In the session `tests` mypy checks one package; in `full` mypy and pyright check all packages, examples and projects.
+In the session `tests` mypy checks two packages; in `full` pyright checks all packages, examples and projects, and in
+`deep` both do.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int],
     }
 
 
-@pytest.fixture(params=[run_mypy, run_pyright])
+@pytest.fixture(params=[pytest.param(run_mypy, marks=pytest.mark.deep), run_pyright])
 def check(request: pytest.FixtureRequest) -> Check:
     run: Check = request.param
     return run

@@ -18,11 +18,11 @@ from tests.fidelity.subjects import Subject
 from tests.interop import values_v1, values_v2
 from tests.proxy.between import OPTIONS, VERSIONS, Stage, between, forwarding, package, prompt, proxy_of, unchanged
 from tests.runtime_support import acp_log, run, texts
-from tests.support import Packages
+from tests.support import DEEP, Packages
 
 pytestmark = pytest.mark.every_python
 
-QUICK, FULL = 100, 12_500
+QUICK, FULL = 100, 12_500 if DEEP else 5_000
 BATCH = 25
 ODD = (
     *("null", "1.0", "1e400", "-1E+400", "12345678901234567890", "0.10", "-0", "1E2", r'"\ud800"', r'"\u0041\/"'),
