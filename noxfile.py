@@ -17,8 +17,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""These run on all occasions. Of the long tests, all run on the main version, and a half on each of the others. On each
-of the versions between, `full` runs a third of those that take seconds: a difference that both ends lack is unlikely."""
+"""These run on all occasions. Of the long tests, all run on the main version, and half on each of the others. On each
+version between, `full` runs a third of those that take seconds: a difference that both ends lack is unlikely."""
 SHARES = {
     version: f"{at}/{len(group)}"
     for group in ((PYTHONS[0], PYTHONS[-1]), [each for each in PYTHONS if each not in ENDS])
