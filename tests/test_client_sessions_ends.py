@@ -86,7 +86,7 @@ def test_a_turn_that_is_cancelled_before_it_is_used_is_not_sent(acp: ModuleType,
             session = await play.opened()
             turn = session.prompt("Hi")
             await turn.cancel()
-            assert (await asyncio.wait_for(asyncio.ensure_future(turn._ended()), 5)).stop_reason == "cancelled"
+            assert (await asyncio.wait_for(asyncio.ensure_future(turn), 5)).stop_reason == "cancelled"
             await play.barrier()
             assert [each["method"] for each in play.agent.read if "method" in each] == []
 
@@ -100,7 +100,7 @@ def test_a_task_that_is_cancelled_twice_still_abandons_the_turn(acp: ModuleType,
         async with stage(acp, version, cancel_seconds=0.05) as play:
             session = await play.opened()
             turn = session.prompt("Hi")
-            asking = asyncio.ensure_future(turn._ended())
+            asking = asyncio.ensure_future(turn)
             await play.agent.prompted()
             asking.cancel()
             await play.agent.receive("session/cancel")

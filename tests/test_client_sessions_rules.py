@@ -193,7 +193,7 @@ def test_a_reason_that_is_not_known_is_one(packages: Packages, version: int) -> 
         async with stage(acp, version) as play:
             session = await play.opened()
             turn = session.prompt("Hi")
-            reading = asyncio.ensure_future(turn._ended())
+            reading = asyncio.ensure_future(turn)
             await play.agent.end(await play.agent.prompted(), "_tired")
             assert (await reading).stop_reason == "_tired"
 
@@ -278,7 +278,7 @@ def test_who_stays_in_the_loop_has_patience(acp: ModuleType, version: int) -> No
         async with stage(acp, version, cancel_seconds=0.01) as play:
             session = await play.opened()
             turn = session.prompt("Hi")
-            reading = asyncio.ensure_future(turn._ended())
+            reading = asyncio.ensure_future(turn)
             request = await play.agent.prompted()
             await play.barrier()
             await turn.cancel()

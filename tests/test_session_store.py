@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -286,11 +287,10 @@ def test_ten_thousand_sessions_are_listed_while_others_write(acp: Any, file: Pat
     async def main() -> None:
         store = helpers_of(acp).SqliteStore(file)
 
-        def fill(db: sqlite3.Connection) -> None:
+        assert await store.get("0") is None  # now the file has its tables
+        with contextlib.closing(sqlite3.connect(file)) as db, db:
             row = "INSERT INTO sessions VALUES (?, 1, '/project', ?, '[]', 'title', '', 1)"
             db.executemany(row, ((f"{at}", f"2026-01-31T12:00:00.{at % 5000:06}Z") for at in range(10_000)))
-
-        await store._run(fill)
         async with editor(acp, teller(acp, store)) as client:
             touched = stored(acp, "5000", entries=1)
             pages = [await client.ask("session/list")]
