@@ -68,6 +68,7 @@ class Exchange:
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._may_take = asyncio.Event()
         self._may_take.set()
+        self._first_held = b""
         self.is_blocked = False
         """True while the application waits in `send`."""
         self.sent: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -76,15 +77,17 @@ class Exchange:
         self.task.add_done_callback(lambda _: self.sent.put_nowait(None))
 
     async def _send(self, event: dict[str, Any]) -> None:
-        self.is_blocked = not self._may_take.is_set()
-        try:
-            await self._may_take.wait()
-        finally:
-            self.is_blocked = False
+        if self._first_held in event.get("body", b""):
+            self.is_blocked = not self._may_take.is_set()
+            try:
+                await self._may_take.wait()
+            finally:
+                self.is_blocked = False
         self.sent.put_nowait(event)
 
-    def pause(self) -> None:
-        """Take nothing more: from now on the application waits in `send`."""
+    def pause(self, *, at: bytes = b"") -> None:
+        """Take nothing more: from the first event on whose body contains `at`, the application waits in `send`."""
+        self._first_held = at
         self._may_take.clear()
 
     def resume(self) -> None:
