@@ -26,6 +26,7 @@ class Tools:
     """The tools, and what they have seen."""
 
     def __init__(self) -> None:
+        self.added = 0
         self.begun = 0
         self.cancelled = 0
         self.entered = 0
@@ -55,6 +56,7 @@ class Tools:
 
     async def add(self, a: int, b: int) -> int:
         """Add."""
+        self.added += 1
         return a + b
 
     async def count(self, to: int, ctx: Context) -> str:  # type: ignore[type-arg]

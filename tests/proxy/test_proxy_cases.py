@@ -1,7 +1,7 @@
 """The cases that proxies of other implementations are tested by, each with its number, for a chain in this process.
 
-`test_proxy_forms` has those of the wire between a conductor and a proxy, `test_proxy_programs` those of processes. Left
-to the support for MCP: 18 and 34 to 36, where a proxy serves tools; here messages of MCP pass as all others do.
+`test_proxy_forms` has those of the wire between a conductor and a proxy, `test_proxy_programs` those of processes, and
+`test_proxy_mcp` those of a proxy that serves tools: 18 and 34 to 36. Here messages of MCP pass as all others do.
 """
 
 from __future__ import annotations
