@@ -72,6 +72,53 @@ def test_the_answer_does_not_overwrite_what_was_reported_before_it(acp: ModuleTy
     run(main())
 
 
+def test_updates_of_sessions_that_are_not_open_are_ignored(acp: ModuleType, version: int) -> None:
+    """They reach no handler and no other session, neither now nor when a session with this id is opened."""
+    seen = list[Any]()
+
+    def session_changed(self: Any, session: Any, change: Any) -> None:
+        seen.append((session.id, change))
+
+    async def main() -> None:
+        async with stage(acp, version, session_changed=session_changed) as play:
+            mine = await play.opened()
+            await play.agent.say("lost", "other")
+            await play.agent.tool("pending", session="other")
+            await play.agent.say("kept")
+            await play.barrier()
+            assert {id for id, _ in seen} == {"s"}
+            assert len(mine.state.entries) == 1
+            assert (await play.opened("other")).state.entries == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_session_is_opened_again_by_one_call_at_a_time(acp: ModuleType, version: int, fails: bool) -> None:
+    """The updates of two could not be told apart; afterwards, whatever came of the first, the next one may go on."""
+    method = "session/load" if version == 1 else "session/resume"
+
+    async def main() -> None:
+        async with stage(acp, version) as play:
+            first = asyncio.ensure_future(play.client.load("s", "/work"))
+            request = await play.agent.receive(method)
+            for again in (play.client.load, play.client.resume):
+                with pytest.raises(RuntimeError, match="by another call"):
+                    await again("s", "/work")
+            await play.agent.say("once")
+            await play.agent.answer(request, **({"code": -32603, "message": "no"} if fails else {}))
+            if fails:
+                with pytest.raises(play.acp.RequestError):
+                    await first
+            else:
+                assert len((await first).state.entries) == 1
+            second = asyncio.ensure_future(play.client.load("s", "/work"))
+            await play.agent.answer(await play.agent.receive(method))
+            assert (await second).state.entries == []
+
+    run(main())
+
+
 @pytest.mark.parametrize("method", ["open", "load", "resume"])
 def test_servers_and_folders_are_sent_with_each_opening(acp: ModuleType, version: int, method: str) -> None:
     """All of them, as agents keep none; without folders, the property is absent."""

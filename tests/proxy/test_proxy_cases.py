@@ -375,7 +375,7 @@ def test_32_invalid_success(acp: ModuleType, kind: str) -> None:
     run(main())
 
 
-def test_34_35_36_messages_of_mcp_pass(acp: ModuleType) -> None:
+def test_messages_of_mcp_pass(acp: ModuleType) -> None:
     """Without support for MCP, its messages pass in both directions, also inside of capabilities and servers."""
     server = {"type": "acp", "name": "n", "serverId": "i"}
 

@@ -192,7 +192,8 @@ class SessionClient(SessionOpener[Session, TurnChange]):
     ) -> Session:
         """Open a session again; the agent reports the conversation so far, which `state` has at the end.
 
-        Raises `RuntimeError` while a turn of the session goes on here: its updates would be taken for the conversation.
+        Raises `RuntimeError` while a turn of the session goes on here, as its updates would be taken for the
+        conversation, and while the session is being opened by another call.
         """
         self._check_idle(session_id)
         request = ResumeSessionRequest(

@@ -41,6 +41,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         self.sessions: dict[str, Sn] = {}
         """The open sessions by id."""
         self._early = Early()
+        self._reopening = set[str]()
 
     @property
     def agreed(self) -> InitializeResponse | None:
@@ -71,7 +72,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     async def resume(
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Sn:
-        """Open a session again, without the conversation so far."""
+        """Open a session again, without the conversation so far.
+
+        Raises `RuntimeError` while the session is being opened by another call.
+        """
         request = ResumeSessionRequest(
             session_id=session_id,
             cwd=cwd,
@@ -135,6 +139,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
             raise RuntimeError("a turn of the session goes on: wait for its end before you load it again")
 
     async def _reopen(self, request: Any, send: Any) -> Sn:
+        if request.session_id in self._reopening:  # both conversations would go into one session
+            raise RuntimeError("the session is being opened by another call: wait for its end")
+        self._reopening.add(request.session_id)
         earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
@@ -145,6 +152,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
                 if earlier is not None:
                     self.sessions[session.id] = earlier
             raise
+        finally:
+            self._reopening.discard(session.id)
         if earlier is not None:
             earlier.lose(RuntimeError("the session was opened again"))
         return session
