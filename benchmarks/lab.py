@@ -40,6 +40,7 @@ class Sizes:
     remote_trips: int = 500
     remote_warm_up: int = 100
     mcp_calls: int = 500
+    stored_updates: int = 100_000
     growth: tuple[int, ...] = (1, 4, 16)
     growth_definitions: int | None = None  # of the bundled schema; None for all
     growth_share: int = 5  # one round in so many, for a build of 16 times the definitions takes long
@@ -62,6 +63,7 @@ SMOKE = Sizes(
     remote_trips=5,
     remote_warm_up=2,
     mcp_calls=5,
+    stored_updates=100,
     growth=(1, 4),
     growth_definitions=12,
     growth_share=1,
@@ -131,6 +133,11 @@ class Lab:
     def package_for_mcp(self) -> Path:
         """The package for both sides, of protocol 1, with servers of the client."""
         return self._built("for_mcp/demo", "--role", "both", "--protocol", "1", "--extension", "mcp-over-acp")
+
+    @cached_property
+    def package_for_both(self) -> Path:
+        """The package for both sides, of protocol 1."""
+        return self._built("for_both/demo", "--role", "both", "--protocol", "1")
 
     @property
     def log(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio, stored
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -35,6 +35,7 @@ PARTS: Mapping[str, Part] = {
     ),
     "remote": Part(remote.measure, remote.MEASURES),
     "mcp": Part(mcp_calls.measure, (mcp_calls.CALL,)),
+    "stored": Part(stored.measure, stored.MEASURES),
     "generation": Part(generation.measure, (generation.BUILD, generation.SAME, generation.CHECK, generation.STAGES)),
     "growth": Part(growth.measure, (growth.BUILD, growth.IMPORT, growth.MEMORY)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio
+from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio, stored
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -106,6 +106,8 @@ COMPARISONS = (
     _at_most("stdio", stdio.PEAK, PYTHON_SDK),
     *_remote(),
     _at_most("mcp", mcp_calls.CALL, mcp_calls.ALONE, (1.5, None)),
+    _at_most("stored", stored.SEND, stored.UNSAVED),
+    _at_most("stored", stored.LOAD, stored.UNSAVED, (2.0, None)),
     _at_most("generation", generation.BUILD, generation.GENERATOR, (0.85, 0.65)),
     _at_most("generation", generation.SAME, generation.TYPER),
     _at_most("generation", generation.CHECK, generation.TYPER),

@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from acpgen.config import SchemaChoice
-from benchmarks import __main__, contenders, generation, imports, mcp_calls, passing, receiving, remote, stdio
+from benchmarks import __main__, contenders, generation, imports, mcp_calls, passing, receiving, remote, stdio, stored
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
@@ -148,6 +148,7 @@ NEEDS = {
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
     "remote": {PYTHON_SDK},
     "mcp": set(),
+    "stored": set(),
     "generation": {generation.GENERATOR},
     "growth": set(),
 }
@@ -254,6 +255,7 @@ def results() -> Results:
         passing.ALONE,
         passing.PUMP,
         mcp_calls.ALONE,
+        stored.UNSAVED,
         "once",
         "16 times",
     )
