@@ -19,14 +19,8 @@ MAIN = "3.11"
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """These run on all occasions. Of the long tests, all run on the main version, and half on each of the others. On each
 version between, `full` runs a third of those that take seconds: a difference that both ends lack is unlikely."""
-SHARES = {
-    version: f"{at}/{len(group)}"
-    for group in ((PYTHONS[0], PYTHONS[-1]), [each for each in PYTHONS if each not in ENDS])
-    for at, version in enumerate(group)
-}
-"""The part of the tests that `full` runs on a version, as the option `--share` takes it."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
-"""Tests of servers within the process, which the versions between leave out."""
+"""Tests of servers within the process, which `full` leaves out on the versions between."""
 WORKERS = 2 + (os.cpu_count() or 1)
 """More than there are cores: many tests wait for processes, and some for time to pass."""
 SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
@@ -54,6 +48,17 @@ def _pyenv_folders() -> dict[str, Path]:
 
 # pyenv's shims answer for every version and refuse most of them, so the interpreters themselves go first.
 os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.environ.get("PATH", os.defpath)])
+
+FOUND = [version for version in PYTHONS if shutil.which(f"python{version}")]
+SHARES = {
+    version: f"{at}/{len(group)}"
+    for group in (
+        [each for each in FOUND if each in ENDS and each != MAIN],
+        [each for each in FOUND if each not in ENDS],
+    )
+    for at, version in enumerate(group)
+}
+"""The part of the tests that `full` runs on a version, as the option `--share` takes it: of those that are there."""
 
 # The tests start hundreds of processes, and each would compile what another one has compiled.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -94,7 +99,7 @@ def _install_all(session: nox.Session) -> None:
 
 
 def _run_tests(session: nox.Session, which: str, *options: str) -> None:
-    """Run the tests with these marks: all of them, or those for every Python."""
+    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`."""
     if session.python == MAIN:
         _install_all(session)
         session.run("pytest", *SPREAD, "-m", which, *session.posargs)
@@ -112,11 +117,11 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
     """Run the tests that take long, or need other environments: all that `nox` alone leaves out."""
-    share = f"--share={SHARES.get(str(session.python), '0/1')}"
+    share = [f"--share={SHARES[session.python]}"] if session.python in SHARES else []
     if session.python in ENDS:
-        _run_tests(session, "full", share)
+        _run_tests(session, "full", *share)
     else:
-        _run_tests(session, "not full", share, *(f"--ignore={path}" for path in REMOTE))
+        _run_tests(session, "not full", *share, *(f"--ignore={path}" for path in REMOTE))
 
 
 @nox.session(default=False)

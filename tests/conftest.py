@@ -63,7 +63,8 @@ SAMPLED = {
     "test_models::test_verdicts_are_those_of_the_validator": 2,
     "test_proxy_conversations": 3,
     "test_proxy_load": 2,
-    "test_recorded_conversations": 2,
+    "test_recorded_conversations::test_conversations_of_our_packages_have_no_mistakes": 2,
+    "test_recorded_conversations::test_conversations_of_the_official_sdks_have_no_mistakes": 2,
     "test_remote_conversations": 2,
     "test_rendered_types": 2,
     "test_round_trip": 3,
@@ -101,7 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         package_cache.prune()
     package_cache.keep_types()
-    # for each callback and task, asyncio's debug mode takes down who made it, which takes longer than most tests
+    # for each callback, asyncio's debug mode takes down who made it, which takes longer than most tests
     asyncio.format_helpers.extract_stack = lambda *_, **__: traceback.StackSummary()
 
 

@@ -22,6 +22,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".cache" / "packages"
 """One folder per state of acpgen; in it, one folder per package."""
 KEPT_STATES = 3
+STARTED = time.time()
 IN_USE_SECONDS = 3600.0
 """Another test run may still read a state that was used so recently."""
 
@@ -43,6 +44,7 @@ def types_of(model: Model, views: Mapping[str, object]) -> Code:
 
 def keep_types() -> None:
     """Let builds in this process take the text of their types from here."""
+    _state()  # as early as possible: it stands for the code that is imported
     acpgen.emit.modules.render_types = types_of  # type: ignore[assignment]
 
 
@@ -57,23 +59,37 @@ def prune(*, now: float | None = None) -> None:
 
 @cache
 def _state() -> str:
-    """The digest of everything in acpgen that decides the bytes of a package; marks it as used."""
-    digest = hashlib.sha256()
-    for name in ("black", "datamodel-code-generator", "jinja2"):
-        digest.update(f"{name}=={version(name)}\n".encode())
-    code = sorted((REPOSITORY / "acpgen").rglob("*.py"))
-    data = sorted(path for name in ("schema", "templates") for path in (data_folder() / name).rglob("*"))
-    for path in (*code, *data):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(f"{path.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    state = digest.hexdigest()[:16]
+    """The digest with which this process began; marks it as used."""
+    state = _digest()
     (HOME / state).mkdir(parents=True, exist_ok=True)
     os.utime(HOME / state)
     return state
 
 
+def _digest() -> str:
+    """The digest of everything that decides the bytes of a package."""
+    digest = hashlib.sha256()
+    for name in ("black", "datamodel-code-generator", "jinja2"):
+        digest.update(f"{name}=={version(name)}\n".encode())
+    for path in _sources():
+        digest.update(f"{path.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _sources() -> list[Path]:
+    """The files of acpgen that decide the bytes of a package."""
+    code = sorted((REPOSITORY / "acpgen").rglob("*.py"))
+    data = sorted(path for name in ("schema", "templates") for path in (data_folder() / name).rglob("*"))
+    return [path for path in (*code, *data) if path.is_file() and "__pycache__" not in path.parts]
+
+
 def _write(files: Mapping[str, str], target: Path) -> None:
-    """Write a package to another name, then rename it: other processes see all of it or nothing."""
+    """Write a package to another name, then rename it: other processes see all of it or nothing.
+
+    Raises `RuntimeError` if acpgen was edited meanwhile: nobody knows which state has built the package.
+    """
+    if any(path.stat().st_mtime > STARTED for path in _sources()):
+        raise RuntimeError("acpgen has changed since the tests began: run them again")
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".new-"))
     for path, text in files.items():
         file = temporary / "package" / path

@@ -52,7 +52,8 @@ def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:
 def _collected_afterwards() -> Iterator[None]:
     """Collect garbage at the end of the block, so that what was never awaited or closed in it warns.
 
-    Older objects are frozen for good: collecting them takes longer than most tests.
+    Older objects are frozen for good: collecting them takes longer than most tests. So nothing warns of what is left
+    behind between two such blocks.
     """
     gc.freeze()
     yield

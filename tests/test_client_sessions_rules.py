@@ -86,7 +86,7 @@ def test_updates_of_sessions_that_are_not_open_are_ignored(acp: ModuleType, vers
             await play.agent.tool("pending", session="other")
             await play.agent.say("kept")
             await play.barrier()
-            assert {id for id, _ in seen} == {"s"}
+            assert {session for session, _ in seen} == {"s"}
             assert len(mine.state.entries) == 1
             assert (await play.opened("other")).state.entries == []
 
@@ -115,6 +115,27 @@ def test_a_session_is_opened_again_by_one_call_at_a_time(acp: ModuleType, versio
             second = asyncio.ensure_future(play.client.load("s", "/work"))
             await play.agent.answer(await play.agent.receive(method))
             assert (await second).state.entries == []
+
+    run(main())
+
+
+def test_a_session_that_cannot_be_made_may_be_opened_later(acp: ModuleType, version: int) -> None:
+    """An override of `new_session` that fails leaves nothing behind."""
+    failures = [OSError("no window")]
+
+    def new_session(self: Any, session_id: str, cwd: str) -> Any:
+        if failures:
+            raise failures.pop()
+        return helpers_of(acp).SessionClient.new_session(self, session_id, cwd)
+
+    async def main() -> None:
+        async with stage(acp, version, new_session=new_session) as play:
+            with pytest.raises(OSError, match="no window"):
+                await play.client.load("s", "/work")
+            loading = asyncio.ensure_future(play.client.load("s", "/work"))
+            method = "session/load" if version == 1 else "session/resume"
+            await play.agent.answer(await play.agent.receive(method))
+            assert (await loading).id == "s"
 
     run(main())
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -290,18 +290,24 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
 def variants() -> Iterator[Any]:
     """Projects by role, the release of each protocol, and whether they are for remote connections and extensions.
 
-    CI plays the newest release with both, and the oldest one of protocol 1 without; the session `deep` plays all.
+    In CI, these are the newest release with both, and the oldest one of protocol 1 without; of them, `SAMPLED` leaves a
+    part. The session `deep` plays all.
     """
     for role, protocols in itertools.product(ROLES, ((1,), (2,), BOTH)):
         newest = tuple(find_release(protocol) for protocol in protocols)
         older = [(release, *newest[1:]) for release in list_releases() if release.protocol == protocols[0]][:-1]
-        yield pytest.param(role, newest, True, marks=pytest.mark.full)
+        yield pytest.param(role, newest, True, marks=pytest.mark.full, id=f"{role} {_named(newest)} whole")
         for releases in older:
             mark = pytest.mark.full if (protocols, releases) == ((1,), older[0]) else pytest.mark.deep
             is_quick = (role, protocols) == ("agent", (1,)) and releases == older[0]
-            yield pytest.param(role, releases, False, marks=[] if is_quick else mark)
+            name = f"{role} {_named(releases)}"
+            yield pytest.param(role, releases, False, marks=[] if is_quick else mark, id=name)
             if protocols != BOTH:  # an older error object cannot be that of both
-                yield pytest.param(role, releases, True, marks=pytest.mark.deep)
+                yield pytest.param(role, releases, True, marks=pytest.mark.deep, id=f"{name} whole")
+
+
+def _named(releases: Iterable[Release]) -> str:
+    return " ".join(f"v{each.protocol}@{each.name}" for each in releases)
 
 
 @pytest.mark.parametrize(("role", "releases", "is_whole"), list(variants()))

@@ -47,6 +47,16 @@ def test_a_process_that_was_slower_takes_what_is_there(home: Path) -> None:
     assert [path.name for path in (home / "state").iterdir()] == [found.parent.name]
 
 
+def test_nothing_is_kept_of_an_acpgen_that_was_edited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = home / "code.py"
+    edited.touch()
+    os.utime(edited, (package_cache.STARTED + 5, package_cache.STARTED + 5))
+    monkeypatch.setattr(package_cache, "_sources", lambda: [edited])
+    with pytest.raises(RuntimeError, match="run them again"):
+        package_cache.folder("key", lambda: FILES)
+    assert not [*home.glob("state/*/package")]
+
+
 def test_another_acpgen_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package_cache, "HOME", tmp_path)
     here = package_cache._state.__wrapped__()

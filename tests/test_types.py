@@ -170,7 +170,7 @@ def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int],
     }
 
 
-@pytest.fixture(params=[pytest.param(run_mypy, marks=pytest.mark.deep), run_pyright])
+@pytest.fixture(params=[run_mypy, run_pyright])
 def check(request: pytest.FixtureRequest) -> Check:
     run: Check = request.param
     return run
@@ -193,6 +193,7 @@ def test_packages_examples_and_projects_are_clean(check: Check, everything: Path
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("check", [pytest.param(run_mypy, marks=pytest.mark.deep), run_pyright])
 @pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.deep)])
 def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""

@@ -118,9 +118,9 @@ def _types(environment: Environment, model: ir.Model) -> str:
     body = render_types(model, type_views(model))
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
+    order = "The messages come in the order of a conversation, each with what it consists of. " if model.methods else ""
     text = (
-        "The messages come in the order of a conversation, each with what it consists of. "
-        "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
+        f"{order}An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
         "Constructors take keywords only."
     )
     return environment.get_template("types.py.jinja").render(

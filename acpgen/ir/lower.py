@@ -65,10 +65,10 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
 def _in_conversation(methods: Iterable[ir.Method], negotiation: Negotiation | None) -> Iterator[str]:
     """What messages carry: of the method that begins, then of what the client calls, what the agent calls, the rest."""
     begins = negotiation.method if negotiation else None
-    order = [(side,) for side in Side]
+    order: dict[tuple[Side, ...], int] = {(side,): at for at, side in enumerate(Side)}
 
     def place(method: ir.Method) -> tuple[bool, int]:
-        return method.wire != begins, order.index(method.handlers) if method.handlers in order else len(order)
+        return method.wire != begins, order.get(method.handlers, len(order))
 
     for method in sorted(methods, key=place):
         for carried in (method.params, method.result):

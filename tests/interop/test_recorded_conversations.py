@@ -91,22 +91,22 @@ def test_conversations_of_the_official_sdks_have_no_mistakes(theatre: Theatre, s
 
     asyncio.run(asyncio.wait_for(scenario(), 120))
     assert traced(trace) == []
-    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
-    said = {each["msg"]["method"] for each in lines if "method" in each["msg"]}
+    found = lines(trace)
+    said = {each["msg"]["method"] for each in found if "method" in each["msg"]}
     assert said >= USUAL
     late = ["after-turn"] if setup.version == 1 else []  # in version 2, updates may come at any time
-    assert planted(lines, trace) == ["unanswered", *late, "wrong-value"]
+    assert planted(found, trace) == ["unanswered", *late, "wrong-value"]
 
 
-def planted(lines: list[Json], trace: Path) -> list[str]:
+def planted(found: list[Json], trace: Path) -> list[str]:
     """What is found if a question of the agent has no answer, and a piece of text is sent late, as a number."""
-    messages = [each["msg"] for each in lines]
+    messages = [each["msg"] for each in found]
     question = max(at for at, each in enumerate(messages) if each.get("method") == "session/request_permission")
-    answer = next(at for at in range(question, len(lines)) if is_answer(lines[at], messages[question]))
-    piece = next(each for each in lines if tag_of(each["msg"]) == "agent_message_chunk")
+    answer = next(at for at in range(question, len(found)) if is_answer(found[at], messages[question]))
+    piece = next(each for each in found if tag_of(each["msg"]) == "agent_message_chunk")
     late = json.loads(json.dumps(piece))
     late["msg"]["params"]["update"]["content"]["text"] = 5
-    kept = [*lines[:answer], *lines[answer + 1 :], late]
+    kept = [*found[:answer], *found[answer + 1 :], late]
     trace.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
     return [each["code"] for each in traced(trace)]
 
@@ -136,10 +136,10 @@ def test_conversations_of_our_packages_have_no_mistakes(
             await play(pair, setup)
 
     asyncio.run(asyncio.wait_for(scenario(), 120))
-    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
-    said = {each["msg"]["method"] for each in lines if "method" in each.get("msg", {})}
+    found = lines(trace)
+    said = {each["msg"]["method"] for each in found if "method" in each.get("msg", {})}
     assert said >= USUAL
-    assert {each["from"] for each in lines if "msg" in each} == {"agent", "client"}
+    assert {each["from"] for each in found if "msg" in each} == {"agent", "client"}
     assert traced(trace) == []
 
 

@@ -50,9 +50,8 @@ async def relay(url: str, file: Path, *options: str, **variables: str) -> AsyncG
 
 
 def lines(file: Path) -> list[Json]:
-    return [
-        json.loads(line) for line in file.read_bytes().splitlines()
-    ]  # where a text has U+2028, the file has it, too
+    # not those of `str.splitlines`, which also splits where a text has U+2028
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
 
 
 def said(file: Path) -> dict[str, list[Json]]:

@@ -4,8 +4,7 @@
 
 From ACP v1, schema.json.
 
-The messages come in the order of a conversation, each with what it consists of. An attribute that is `UNSET` is
-absent from the JSON object; `None` is JSON null. Constructors take keywords only.
+An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. Constructors take keywords only.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Keyboard:
 
 @contextlib.contextmanager
 def on_interrupt(act: Callable[[], object]) -> Generator[None, None, None]:
-    """Let Ctrl-C call `act` until the end of the block."""
+    """Let Ctrl-C call `act` until the end of the block, in which no other such block may begin."""
     loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     try:
         loop.add_signal_handler(signal.SIGINT, act)

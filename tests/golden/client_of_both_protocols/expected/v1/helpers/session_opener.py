@@ -142,6 +142,12 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if request.session_id in self._reopening:  # both conversations would go into one session
             raise RuntimeError("the session is being opened by another call: wait for its end")
         self._reopening.add(request.session_id)
+        try:
+            return await self._replace(request, send)
+        finally:
+            self._reopening.discard(request.session_id)
+
+    async def _replace(self, request: Any, send: Any) -> Sn:
         earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
@@ -152,8 +158,6 @@ class SessionOpener(Client, Generic[Sn, Ch]):
                 if earlier is not None:
                     self.sessions[session.id] = earlier
             raise
-        finally:
-            self._reopening.discard(session.id)
         if earlier is not None:
             earlier.lose(RuntimeError("the session was opened again"))
         return session
