@@ -109,7 +109,7 @@ def _check_needs(settings: Mapping[str, Setting]) -> None:
     role, runtime = settings["role"], settings["runtime"]
     if not runtime.value and any(each.record.needs_runtime for each in RoleChoice(role.value).roles):
         message = f"--role {role.value} ({role.origin}) needs --runtime, which is off ({runtime.origin})"
-        hint = "a proxy passes on what it does not override, which the runtime does: use --runtime"
+        hint = "most of what its class does is done by the runtime: use --runtime"
         raise input_error("usage", message, hint=hint)
     for key in KEYS.values():
         if key.needs is None or not settings[key.name].value or settings[key.needs].value:
