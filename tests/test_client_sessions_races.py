@@ -199,7 +199,7 @@ async def _play(acp: ModuleType, version: int, seed: int) -> None:
             assert {*peer.answers} == peer.questions
             texts = {each.id: each.text for each in session.state.entries if each.id in peer.said}
             assert texts == {name: "".join(parts) for name, parts in peer.said.items()}
-        assert session._turns == []
+        assert not session.has_turns
         assert session._questions == set()
     await asyncio.wait({reading})
 
