@@ -43,9 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
-    if not config.getoption("--every-python") or not collection_path.match("test_*.py"):
+    wanted = ["mark.every_python"] if config.getoption("--every-python") else []
+    wanted += ["mark.full"] if config.getoption("markexpr") == "full" else []
+    if not wanted or not collection_path.match("test_*.py"):
         return None
-    return "mark.every_python" not in collection_path.read_text(encoding="utf-8") or None
+    text = collection_path.read_text(encoding="utf-8")
+    return not all(mark in text for mark in wanted) or None
 
 
 SAMPLED = {
