@@ -52,7 +52,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 SAMPLED = {
-    "test_benchmarks::test_a_part_gives_all_its_rows": 2,
+    "test_benchmarks::test_a_part_gives_all_its_rows": 4,
     "test_diff_history": 3,
     "test_diff_rules": 2,
     "test_golden::test_modules_are_stable_under_black": 3,

@@ -8,7 +8,7 @@ import socket
 import sys
 from typing import Any
 
-from acp_proxy.asgi_proxy import proxy_app  # type: ignore[import-not-found]
+from acp_proxy.asgi_proxy import RemoteLimits, proxy_app  # type: ignore[import-not-found]
 
 TOKEN = os.environ["TOKEN_OF_THE_TEST"]
 
@@ -19,7 +19,8 @@ def authorize(scope: Any) -> str | None:
 
 
 def main(kind: str, descriptor: str, *command: str) -> None:
-    app = proxy_app([], command, authorize=authorize)
+    limits = RemoteLimits(idle_seconds=10)  # a test waits until a client that was killed is missed
+    app = proxy_app([], command, authorize=authorize, limits=limits)
     if kind == "uvicorn":
         import uvicorn
 
