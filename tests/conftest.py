@@ -44,8 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
-    wanted += ["mark.full"] if config.getoption("markexpr") == "full" else []
-    if not wanted or not collection_path.match("test_*.py") or collection_path.match("interop/*"):  # marked elsewhere
+    if config.getoption("markexpr") == "full" and not collection_path.match("interop/*"):  # which its conftest marks
+        wanted.append("mark.full")
+    if not wanted or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
     return not all(mark in text for mark in wanted) or None
