@@ -80,9 +80,13 @@ class InternalError(AcpgenError):
     exit_code = 3
 
 
-def input_error(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> InputError:
-    """Make an `InputError` with a single diagnostic, for a problem without a JSON pointer."""
-    found = Diagnostic(code=code, severity=Severity.ERROR, message=message, location=location, hint=hint)
+def input_error(
+    code: str, message: str, *, location: Location | None = None, pointer: str | None = None, hint: str | None = None
+) -> InputError:
+    """Make an `InputError` with a single diagnostic."""
+    found = Diagnostic(
+        code=code, severity=Severity.ERROR, message=message, location=location, pointer=pointer, hint=hint
+    )
     return InputError([found])
 
 
@@ -108,7 +112,7 @@ Locate = Callable[[str], tuple[Location | None, str]]
 class Report:
     """Collects the diagnostics of a run, each of them once.
 
-    `at` is a place in a file, or a pointer for which `locate` finds the place.
+    `at` is a place in a file, or a pointer for which `locate` finds the place; None for what has no place.
     """
 
     locate: Locate = field(default=lambda pointer: (None, pointer))
@@ -118,20 +122,20 @@ class Report:
     def __post_init__(self) -> None:
         self._seen.update(self.found)
 
-    def error(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
+    def error(self, code: str, message: str, *, at: str | Location | None = None, hint: str | None = None) -> None:
         """Add an error: no package can be written. The stage may go on to find more."""
         self._add(Severity.ERROR, code, message, at=at, hint=hint)
 
-    def warning(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
+    def warning(self, code: str, message: str, *, at: str | Location | None = None, hint: str | None = None) -> None:
         """Add a warning: a part of the input has no effect."""
         self._add(Severity.WARNING, code, message, at=at, hint=hint)
 
-    def note(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
+    def note(self, code: str, message: str, *, at: str | Location | None = None, hint: str | None = None) -> None:
         """Add a note: nothing is wrong, but the effect may surprise."""
         self._add(Severity.NOTE, code, message, at=at, hint=hint)
 
-    def _add(self, severity: Severity, code: str, message: str, *, at: str | Location, hint: str | None) -> None:
-        location, pointer = (at, None) if isinstance(at, Location) else self.locate(at)
+    def _add(self, severity: Severity, code: str, message: str, *, at: str | Location | None, hint: str | None) -> None:
+        location, pointer = self.locate(at) if isinstance(at, str) else (at, None)
         self.add(
             Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
         )

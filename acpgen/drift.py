@@ -14,7 +14,7 @@ from pathlib import Path
 from acpgen.config import BuildOptions
 from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged
 from acpgen.output.manifest import same_head
-from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root, unreadable
+from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root
 from acpgen.output.plan import has_marker
 from acpgen.pipeline import build
 from acpgen.text import digest, with_plain_ends
@@ -157,8 +157,6 @@ def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
         return read_below(folder, path, limit=limit)
     except ObstacleError:
         return None
-    except OSError as error:
-        raise unreadable(folder, error) from error
 
 
 def _extra_files(plan: Plan) -> Iterator[FlawedFile]:

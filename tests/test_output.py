@@ -39,7 +39,7 @@ def test_plan_names_every_change_and_writes_nothing(out: Path) -> None:
     )
     assert not made.is_clean
     assert list(made.files) == [*sorted(NEW), LOCK_NAME]
-    assert made.written == {path: text for path, text in made.files.items() if path != "py.typed"}
+    assert {each.path for each in made.different} == {*made.files, "gone.py"} - {"py.typed"}
     assert snapshot(out) == before
 
 

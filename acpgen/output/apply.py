@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def apply(plan: Plan) -> None:
 
 def check_writable(plan: Plan) -> None:
     """Raise `InputError` if a folder in which the plan changes a file is not writable."""
-    check_folders_writable(real_root(plan.folder), [change.path for change in _ordered(plan)])
+    check_folders_writable(real_root(plan.folder), [change.path for change in plan.different])
 
 
 def write_file(target: Path, text: str, *, force: bool = False) -> None:
@@ -93,39 +93,26 @@ def write_generated(target: Path, text: str) -> bool:
     return True
 
 
-def _ordered(plan: Plan) -> list[Change]:
-    """The changes in the order of their execution.
+def _write(plan: Plan, root: Path, done: list[Change]) -> None:
+    """Stage all new texts, then replace and delete. `done` receives each change that was made.
 
     Deletions follow the new files, so that no import fails for a missing module. The manifest is last: until then,
     the old one still lists every stale file.
     """
-    changes = plan.different
-    return sorted(
-        changes,
-        key=lambda change: (Path(change.path).name == LOCK_NAME, change.kind is Kind.DELETE, change.path),
-    )
-
-
-def _write(plan: Plan, root: Path, done: list[Change]) -> None:
-    """Stage all new texts, then replace and delete. `done` receives each change that was made."""
-    changes = _ordered(plan)
+    written = [change for change in plan.different if change.kind is not Kind.DELETE]
+    deleted = [change for change in plan.different if change.kind is Kind.DELETE]
     with ExitStack() as cleanup:
-        staged = _stage_all(plan.written, root, cleanup)
-        for change in changes:
+        staged: dict[str, Path] = {}
+        for change in written:
+            _make_folders((root / change.path).parent, cleanup)
+            staged[change.path] = _stage(root / change.path, plan.files[change.path], cleanup)
+        for change in sorted([*written, *deleted], key=lambda change: Path(change.path).name == LOCK_NAME):
             if change.kind is Kind.DELETE:
                 os.unlink(root / change.path)
             else:
                 os.replace(staged[change.path], root / change.path)
             done.append(change)
-    _remove_empty(root, [change.path for change in changes if change.kind is Kind.DELETE])
-
-
-def _stage_all(files: Mapping[str, str], root: Path, cleanup: ExitStack) -> dict[str, Path]:
-    staged: dict[str, Path] = {}
-    for path, text in files.items():
-        _make_folders((root / path).parent, cleanup)
-        staged[path] = _stage(root / path, text, cleanup)
-    return staged
+    _remove_empty(root, [change.path for change in deleted])
 
 
 def _stage(target: Path, text: str, cleanup: ExitStack) -> Path:
@@ -190,7 +177,7 @@ def _changed(plan: Plan) -> InputError:
 
 def _write_failed(plan: Plan, error: OSError, done: Sequence[Change]) -> InputError:
     if done:
-        hint = f"{len(done)} of {len(_ordered(plan))} changes are made: solve the problem and build again"
+        hint = f"{len(done)} of {len(plan.different)} changes are made: solve the problem and build again"
     else:
         hint = "nothing in the folder has changed: solve the problem and build again"
     message = f"cannot write the output folder {plan.folder.as_posix()}: {error.strerror or error}"

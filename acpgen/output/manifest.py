@@ -11,17 +11,8 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, internal_error
-from acpgen.output.paths import (
-    LOCK_NAME,
-    ObstacleError,
-    StrPath,
-    foreign_file,
-    path_flaw,
-    read_below,
-    shown,
-    unreadable,
-)
+from acpgen.diagnostics import InputError, Location, input_error, internal_error
+from acpgen.output.paths import LOCK_NAME, StrPath, foreign_file, path_flaw, read_below, shown
 from acpgen.text import MARKER, digest
 
 _NOTE_KEY = "//"
@@ -75,12 +66,7 @@ def read_manifest(folder: StrPath) -> Manifest | None:
     Raises `InputError`: `foreign-file` or `symlink-in-output` for a file that is not a manifest, `manifest-broken` for
     a manifest that cannot be parsed.
     """
-    try:
-        data = read_below(folder, LOCK_NAME, limit=_MOST_READ + 1)
-    except ObstacleError as obstacle:
-        raise InputError([obstacle.diagnostic(folder)]) from None
-    except OSError as error:
-        raise unreadable(folder, error) from error
+    data = read_below(folder, LOCK_NAME, limit=_MOST_READ + 1)
     return None if data is None else parse_manifest(data, folder)
 
 
@@ -102,7 +88,7 @@ def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
         if manifest is None or not same_head(manifest.head, head):
             return False
         return all(_has_digest(folder, path, wanted) for path, wanted in manifest.files.items())
-    except (InputError, ObstacleError, OSError):
+    except InputError:
         return False
 
 
@@ -129,7 +115,7 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     """Parse the manifest `data` of `folder`. Raises `InputError` as `read_manifest` does."""
     # The bytes are searched first: a manifest with a merge conflict is broken, not foreign.
     if not is_manifest(data):
-        raise InputError([foreign_file(folder, LOCK_NAME)])
+        raise foreign_file(folder, LOCK_NAME)
     if len(data) > _MOST_READ:
         raise _broken(folder, f"it is larger than {_MOST_READ // 1024**2} MiB")
     try:
@@ -141,7 +127,7 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
         raise _broken(folder, str(error)) from error
     note = raw.get(_NOTE_KEY) if isinstance(raw, dict) else None
     if not isinstance(note, str) or not note.startswith(_NOTE_START):
-        raise InputError([foreign_file(folder, LOCK_NAME)])
+        raise foreign_file(folder, LOCK_NAME)
     head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
     files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
     return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)))
@@ -184,12 +170,5 @@ def _position(text: str, key: str) -> tuple[int, int]:
 
 def _broken(folder: StrPath, what: str, *, line: int = 1, column: int = 1, pointer: str | None = None) -> InputError:
     name = shown(folder, LOCK_NAME)
-    found = Diagnostic(
-        code="manifest-broken",
-        severity=Severity.ERROR,
-        message=f"the manifest {name} cannot be used: {what}",
-        location=Location(name, line, column),
-        pointer=pointer,
-        hint=_BROKEN_HINT,
-    )
-    return InputError([found])
+    message, place = f"the manifest {name} cannot be used: {what}", Location(name, line, column)
+    return input_error("manifest-broken", message, location=place, pointer=pointer, hint=_BROKEN_HINT)

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error
+from acpgen.diagnostics import InputError, input_error
 
 LOCK_NAME = "acpgen.lock"
 """The manifest, at the top of the output folder."""
@@ -21,24 +21,8 @@ MOST_READ = 64 * 1024 * 1024
 StrPath = str | os.PathLike[str]
 
 
-class ObstacleError(Exception):
-    """Something at `path`, relative to the output folder, is not a regular file, or not a folder where one must be."""
-
-    def __init__(self, path: str, *, is_symlink: bool) -> None:
-        super().__init__(path)
-        self.path = path
-        self.is_symlink = is_symlink
-
-    def diagnostic(self, folder: StrPath) -> Diagnostic:
-        """The error for an obstacle below `folder`."""
-        if not self.is_symlink:
-            return foreign_file(folder, self.path)
-        return Diagnostic(
-            code="symlink-in-output",
-            severity=Severity.ERROR,
-            message=f"{shown(folder, self.path)} is a symbolic link, and acpgen does not write through links",
-            hint="replace the link with its target, or choose another folder",
-        )
+class ObstacleError(InputError):
+    """Something in the output folder is not a regular file, or not a folder where one must be."""
 
 
 def path_flaw(path: str) -> str | None:
@@ -67,22 +51,25 @@ def prefixes(path: str) -> Iterator[str]:
     return ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
 
 
-def read_below(root: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | None:
-    """Read the first `limit` bytes of the regular file at `path` below `root`; None if there is nothing.
+def read_below(folder: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | None:
+    """Read the first `limit` bytes of the regular file at `path` below the output folder; None if there is nothing.
 
-    No link below `root` is followed. Raises `ObstacleError` if something else is in the way, and `OSError` if the
-    system refuses.
+    No link below the folder is followed. Raises `ObstacleError` if something else is in the way, and another
+    `InputError` if the system refuses.
     """
-    for prefix in prefixes(path):
-        try:
-            mode = os.lstat(os.path.join(root, prefix)).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        wanted = stat.S_ISREG(mode) if prefix == path else stat.S_ISDIR(mode)
-        if not wanted:
-            raise ObstacleError(prefix, is_symlink=stat.S_ISLNK(mode))
-    with open(os.path.join(root, path), "rb") as file:
-        return file.read(limit)
+    try:
+        for prefix in prefixes(path):
+            mode = os.lstat(os.path.join(folder, prefix)).st_mode
+            wanted = stat.S_ISREG(mode) if prefix == path else stat.S_ISDIR(mode)
+            if not wanted:
+                found = _link(folder, prefix) if stat.S_ISLNK(mode) else foreign_file(folder, prefix)
+                raise ObstacleError(found.diagnostics)
+        with open(os.path.join(folder, path), "rb") as file:
+            return file.read(limit)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise unreadable(folder, error) from error
 
 
 def real_root(folder: StrPath) -> Path:
@@ -111,24 +98,15 @@ def shown(folder: StrPath, path: str) -> str:
     return (Path(folder) / path).as_posix()
 
 
-def foreign_file(folder: StrPath, path: str, *, is_recorded: bool = False) -> Diagnostic:
-    """The error for a file that is in the way and was not written by acpgen.
+def foreign_file(folder: StrPath, path: str) -> InputError:
+    """The error for a file that is in the way and was not written by acpgen."""
+    message = f"{shown(folder, path)} is in the way: it was not written by acpgen"
+    return input_error("foreign-file", message, hint="move the file, or choose another folder")
 
-    `is_recorded` says that the manifest lists the file, so its first line must have been edited.
-    """
-    if is_recorded:
-        return Diagnostic(
-            code="foreign-file",
-            severity=Severity.ERROR,
-            message=f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker",
-            hint="delete it and build again; keep a copy of what you need from it",
-        )
-    return Diagnostic(
-        code="foreign-file",
-        severity=Severity.ERROR,
-        message=f"{shown(folder, path)} is in the way: it was not written by acpgen",
-        hint="move the file, or choose another folder",
-    )
+
+def _link(folder: StrPath, path: str) -> InputError:
+    message = f"{shown(folder, path)} is a symbolic link, and acpgen does not write through links"
+    return input_error("symlink-in-output", message, hint="replace the link with its target, or choose another folder")
 
 
 def unreadable(folder: StrPath, error: OSError) -> InputError:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.manifest import read_manifest, render_manifest
-from acpgen.output.paths import (
-    LOCK_NAME,
-    ObstacleError,
-    StrPath,
-    foreign_file,
-    read_below,
-    shown,
-    unreadable,
-)
+from acpgen.output.paths import LOCK_NAME, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
 from acpgen.output.preconditions import check_apart, check_files, check_folder
 from acpgen.text import HTML_MARKER, MARKER, digest, with_plain_ends
 
@@ -67,13 +60,6 @@ class Plan:
         if self.problems:
             raise InputError(self.problems)
 
-    @property
-    def written(self) -> dict[str, str]:
-        """The text of each file that is created or updated."""
-        return {
-            change.path: self.files[change.path] for change in self.changes if change.kind in (Kind.CREATE, Kind.UPDATE)
-        }
-
 
 def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
     """Plan the changes that write `files` to `folder`, with a manifest that starts with `head`.
@@ -100,21 +86,18 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
 
     Raises `InputError` for a folder that cannot hold a package.
     """
-    root = check_folder(folder)
+    check_folder(folder)
     report = Report()
     recorded: Mapping[str, str] = {}
     with report.collecting():
         old = read_manifest(folder)
         recorded = old.files if old else {}
-    try:
-        changes = _new_changes(root, package, recorded=recorded, folder=folder, report=report)
-        stale = _stale_changes(root, package, recorded=recorded, folder=folder, report=report)
-        report.add(*_edited([*changes, *stale], root, recorded=recorded, folder=folder))
-    except OSError as error:
-        raise unreadable(folder, error) from error
+    changes = _new_changes(folder, package, recorded=recorded, report=report)
+    changes += _stale_changes(folder, package, recorded=recorded, report=report)
+    _report_edited(folder, changes, recorded=recorded, report=report)
     return Plan(
         folder=Path(folder),
-        changes=tuple(sorted([*changes, *stale], key=lambda change: change.path)),
+        changes=tuple(sorted(changes, key=lambda change: change.path)),
         files=package,
         notes=tuple(found for found in report.found if found.severity is not Severity.ERROR),
         problems=report.errors,
@@ -122,25 +105,25 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
 
 
 def _new_changes(
-    root: Path,
-    package: Mapping[str, str],
-    *,
-    recorded: Collection[str],
-    folder: StrPath,
-    report: Report,
+    folder: StrPath, package: Mapping[str, str], *, recorded: Collection[str], report: Report
 ) -> list[Change]:
     changes: list[Change] = []
     for path, text in package.items():
         try:
             # A line end of Windows has two bytes. A longer file differs in any case, so the rest is not read.
-            old = read_below(root, path, limit=2 * len(text.encode()) + len(HTML_MARKER) + 1)
+            old = read_below(folder, path, limit=2 * len(text.encode()) + len(HTML_MARKER) + 1)
         except ObstacleError as obstacle:
-            report.add(obstacle.diagnostic(folder))
+            report.add(*obstacle.diagnostics)
             continue
         kind = _kind(old, text.encode())
         # A foreign manifest was reported when it was read.
         if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not has_marker(old):
-            report.add(foreign_file(folder, path, is_recorded=path in recorded))
+            if path in recorded:
+                message = f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker"
+                hint = "delete it and build again; keep a copy of what you need from it"
+                report.error("foreign-file", message, hint=hint)
+            else:
+                report.add(*foreign_file(folder, path).diagnostics)
         changes.append(Change(path, kind))
     return changes
 
@@ -151,22 +134,17 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
     return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
 
 
-def _edited(
-    changes: Iterable[Change], root: Path, *, recorded: Mapping[str, str], folder: StrPath
-) -> Iterator[Diagnostic]:
-    """A warning for each file that was edited since the last build, and is lost."""
+def _report_edited(folder: StrPath, changes: Iterable[Change], *, recorded: Mapping[str, str], report: Report) -> None:
+    """Warn of each file that was edited since the last build, and is lost."""
     for change in changes:
         if change.kind not in (Kind.UPDATE, Kind.DELETE) or change.path not in recorded:
             continue
-        data = read_below(root, change.path)
+        data = read_below(folder, change.path)
         if data is not None and digest(data) != recorded[change.path]:
             verb = "deleted" if change.kind is Kind.DELETE else "overwritten"
-            yield Diagnostic(
-                code="edited-file",
-                severity=Severity.WARNING,
-                message=f"{shown(folder, change.path)} was edited after the last build, and is {verb}",
-                hint="keep your own code outside of the package, and exclude the package from formatters",
-            )
+            message = f"{shown(folder, change.path)} was edited after the last build, and is {verb}"
+            hint = "keep your own code outside of the package, and exclude the package from formatters"
+            report.warning("edited-file", message, hint=hint)
 
 
 def has_marker(data: bytes) -> bool:
@@ -175,35 +153,26 @@ def has_marker(data: bytes) -> bool:
 
 
 def _stale_changes(
-    root: Path, package: Mapping[str, str], *, recorded: Iterable[str], folder: StrPath, report: Report
+    folder: StrPath, package: Mapping[str, str], *, recorded: Iterable[str], report: Report
 ) -> list[Change]:
     changes: list[Change] = []
     for path in sorted(set(recorded) - package.keys()):
-        try:
-            data = read_below(root, path, limit=len(MARKER))
-        except ObstacleError:
-            report.add(_kept(folder, path))
-            continue
-        if data is None or _is_same_file(root, path, others=package):
-            continue
-        if has_marker(data):
+        is_generated = False
+        with suppress(ObstacleError):
+            data = read_below(folder, path, limit=len(MARKER))
+            if data is None or _is_same_file(Path(folder), path, others=package):
+                continue
+            is_generated = has_marker(data)
+        if is_generated:
             changes.append(Change(path, Kind.DELETE))
         else:
-            report.add(_kept(folder, path))
+            kept = "is no longer generated, but is kept: it does not start with acpgen's marker"
+            report.warning("stale-file-kept", f"{shown(folder, path)} {kept}", hint="delete it if you do not need it")
     return changes
 
 
-def _is_same_file(root: Path, path: str, *, others: Iterable[str]) -> bool:
+def _is_same_file(folder: Path, path: str, *, others: Iterable[str]) -> bool:
     """Whether `path` and one of `others` are the same file, on a disk that ignores case: it must not be deleted."""
     fold = path.casefold()
-    twins = (root / other for other in others if other.casefold() == fold)
-    return any(twin.exists() and os.path.samefile(root / path, twin) for twin in twins)
-
-
-def _kept(folder: StrPath, path: str) -> Diagnostic:
-    return Diagnostic(
-        code="stale-file-kept",
-        severity=Severity.WARNING,
-        message=f"{shown(folder, path)} is no longer generated, but is kept: it does not start with acpgen's marker",
-        hint="delete it if you do not need it",
-    )
+    twins = (folder / other for other in others if other.casefold() == fold)
+    return any(twin.exists() and os.path.samefile(folder / path, twin) for twin in twins)

@@ -48,12 +48,12 @@ def _check_case(paths: Iterable[str]) -> None:
         if first != name:
             message = f"the generated {first} and {name} differ only in upper and lower case"
             hint = "they are one file on Windows and macOS: rename the definition that one of them comes from"
-            report.add(*input_error("case-clash", message, hint=hint).diagnostics)
+            report.error("case-clash", message, hint=hint)
     report.raise_errors()
 
 
-def check_folder(folder: StrPath) -> Path:
-    """Resolve the links of the output folder. Raises `InputError` if it cannot, or must not, hold a package."""
+def check_folder(folder: StrPath) -> None:
+    """Raise `InputError` if the output folder cannot, or must not, hold a package."""
     name = Path(folder).as_posix()
     if "\0" in name:
         raise input_error("folder-refused", "the name of the output folder has a NUL character", hint=_OTHER_FOLDER)
@@ -62,7 +62,7 @@ def check_folder(folder: StrPath) -> Path:
         raise input_error("folder-refused", f"the output folder {name} {reason}", hint=_OTHER_FOLDER)
     existing = nearest_existing(root)
     if os.path.isdir(existing):
-        return root
+        return
     if existing == root:
         raise input_error("folder-is-file", f"the output folder {name} is not a folder", hint=_OTHER_FOLDER)
     raise input_error(
@@ -113,5 +113,5 @@ def check_folders_writable(root: Path, paths: Iterable[str]) -> None:
         if not os.access(folder, os.W_OK | os.X_OK):
             message = f"the folder {folder.as_posix()} is not writable"
             hint = "make it writable, or choose another folder"
-            report.add(*input_error("folder-unwritable", message, hint=hint).diagnostics)
+            report.error("folder-unwritable", message, hint=hint)
     report.raise_errors()
