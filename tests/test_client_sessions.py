@@ -163,12 +163,12 @@ def test_the_end_of_the_connection_ends_turns_and_questions(acp: ModuleType, ver
 # --- Leaving a turn --------------------------------------------------------------------------------------------------
 
 
-async def _break(turn: Any) -> None:
+async def _break(turn: Any, has_seen: asyncio.Event) -> None:
     async for _ in turn:
         break
 
 
-async def _raise(turn: Any) -> None:
+async def _raise(turn: Any, has_seen: asyncio.Event) -> None:
     try:
         async for _ in turn:
             raise ZeroDivisionError
@@ -176,22 +176,22 @@ async def _raise(turn: Any) -> None:
         return
 
 
-async def _leave(turn: Any) -> None:
+async def _leave(turn: Any, has_seen: asyncio.Event) -> None:
     async with turn:
         async for _ in turn:
             break
     assert turn.has_ended
 
 
-async def _cancelled_loop(turn: Any) -> None:
-    await _cancel_task(_endless(turn), turn)
+async def _cancelled_loop(turn: Any, has_seen: asyncio.Event) -> None:
+    await _cancel_task(_endless(turn), turn, has_seen)
 
 
-async def _cancelled_await(turn: Any) -> None:
+async def _cancelled_await(turn: Any, has_seen: asyncio.Event) -> None:
     async def wait() -> None:
         await turn
 
-    await _cancel_task(wait(), turn)
+    await _cancel_task(wait(), turn, has_seen)
 
 
 async def _endless(turn: Any) -> None:
@@ -199,9 +199,9 @@ async def _endless(turn: Any) -> None:
         pass
 
 
-async def _cancel_task(work: Any, turn: Any) -> None:
+async def _cancel_task(work: Any, turn: Any, has_seen: asyncio.Event) -> None:
     task = asyncio.ensure_future(work)
-    await until(lambda: turn._client_has_seen)
+    await has_seen.wait()
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()
@@ -216,12 +216,12 @@ def test_leaving_a_turn_cancels_it_once(acp: ModuleType, version: int, leave: An
         async with stage(acp, version) as play:
             session = await play.opened()
             turn = session.prompt("Hi")
-            turn._client_has_seen = False
-            leaving = asyncio.ensure_future(leave(turn))
+            has_seen = asyncio.Event()
+            leaving = asyncio.ensure_future(leave(turn, has_seen))
             request = await play.agent.prompted()
             await play.agent.say("Hello")
             await play.barrier()
-            turn._client_has_seen = True
+            has_seen.set()
             cancel = await play.agent.receive("session/cancel")
             assert cancel["params"] == {"sessionId": "s"}
             assert "id" not in cancel

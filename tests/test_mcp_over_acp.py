@@ -19,7 +19,7 @@ import pytest
 
 from acpgen.roles import Role, RoleChoice
 from tests.mcp_support import REQUIRED, VERSION, Pair, greeting, hello, helper, pair, play
-from tests.runtime_support import V1, V2, run
+from tests.runtime_support import V1, V2, pass_time, run
 from tests.support import Packages, require
 
 if TYPE_CHECKING:
@@ -534,12 +534,13 @@ def test_notifications_that_are_not_read_end_the_call(acp: ModuleType) -> None:
     gate = asyncio.Event
 
     async def main() -> None:
-        callers, cancelled = list[Any](), list[bool]()
+        callers, cancelled, given = list[Any](), list[bool](), list[int]()
         reading = gate()
 
         async def answer(params: Any) -> Any:
             try:
                 for number in range(50):
+                    given.append(number)
                     meta = {"progressToken": params.params["_meta"]["progressToken"], "progress": number + 1}
                     await callers[0].handle(
                         acp.MessageMcpNotification(
@@ -556,22 +557,21 @@ def test_notifications_that_are_not_read_end_the_call(acp: ModuleType) -> None:
 
         async with scripted(acp, answer, queue=4) as caller:
             callers.append(caller)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(helper(acp, "mcp_caller"), "_WAIT_SECONDS", 0.05)
-                streams = caller.transport("s")
-                async with streams as (read, write):
-                    from mcp.shared.message import SessionMessage
-                    from mcp_types import JSONRPCRequest
+            streams = caller.transport("s")
+            async with streams as (read, write):
+                from mcp.shared.message import SessionMessage
+                from mcp_types import JSONRPCRequest
 
-                    meta = {"_meta": {"progressToken": 1}}
-                    await write.send(
-                        SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=meta))
-                    )
-                    while not cancelled:
-                        await asyncio.sleep(0.01)
-                    got = [(await read.receive()).message for _ in range(5)]
-                    assert [each.params["progress"] for each in got[:4]] == [1, 2, 3, 4]
-                    assert "not read in time" in got[4].error.message
+                meta = {"_meta": {"progressToken": 1}}
+                await write.send(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=meta)))
+                while len(given) < 5:
+                    await asyncio.sleep(0.01)
+                pass_time(6.0)
+                while not cancelled:
+                    await asyncio.sleep(0.01)
+                got = [(await read.receive()).message for _ in range(5)]
+                assert [each.params["progress"] for each in got[:4]] == [1, 2, 3, 4]
+                assert "not read in time" in got[4].error.message
 
     assert mcp is not None
     run(main())

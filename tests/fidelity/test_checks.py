@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -19,13 +20,13 @@ SUBJECT = next(subject for subject in SUBJECTS if subject.label == "v1-2026-11-0
 
 
 def instead(name: str, make: Callable[[Any], Any]) -> Plant:
-    """Replaces a function of `_decode` by what `make` makes of it, wherever the package uses it."""
+    """Replaces a function that decodes by what `make` makes of it, wherever the package uses it."""
 
     def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-        modules = codec_modules(acp)
-        right = getattr(acp._decode, name)
+        home = sys.modules[acp.DecodeError.__module__]
+        right = vars(home)[name]
         wrong = make(right)
-        for module in (acp._decode, *modules):
+        for module in (home, *codec_modules(acp)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, wrong)
         for kind in [kind for kind, read in acp.codec.DECODERS.items() if read is right]:

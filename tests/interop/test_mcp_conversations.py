@@ -80,9 +80,14 @@ async def their_agent(acp: ModuleType, command: list[str], servers: list[Any]) -
         def __init__(self, agent: Any) -> None:
             super().__init__(agent)
             self.servers = providing.McpProvider(agent, limit=4)
+            self.active = 0
 
         async def mcp_message(self, params: Any) -> Any:
-            return await self.servers.handle(params)
+            self.active += 1
+            try:
+                return await self.servers.handle(params)
+            finally:
+                self.active -= 1
 
         async def connection_closed(self, reason: Any) -> None:
             await self.servers.close()
@@ -97,7 +102,7 @@ async def their_agent(acp: ModuleType, command: list[str], servers: list[Any]) -
             wanted = {"serverId": entries[server].server_id, "method": method, **more}
             return await agent.ext_method("_mcp", wanted if params is None else {**wanted, "params": params})
 
-        yield call, provider, entries, agent
+        yield call, connection.handler, entries, agent
 
 
 @pytest.mark.parametrize("has_proxy", [False, True], ids=["direct", "proxy"])
@@ -109,7 +114,7 @@ def test_their_agent_calls_our_servers(acp: ModuleType, packages: Packages, node
     tools = Tools()
 
     async def main() -> None:
-        async with their_agent(acp, command, [tools.server(), fast_server()]) as (call, provider, entries, agent):
+        async with their_agent(acp, command, [tools.server(), fast_server()]) as (call, editor, entries, agent):
             shown = await agent.ext_method("_servers", {})
             assert [each["type"] for each in shown["servers"]] == ["acp", "acp"]
             found = await call("server/discover")
@@ -120,7 +125,7 @@ def test_their_agent_calls_our_servers(acp: ModuleType, packages: Packages, node
             await their_mistakes(call)
             fast = await call("tools/call", {"name": "twice", "arguments": {"number": 4}}, server=1)
             assert fast["outcome"]["result"]["content"][0]["text"] == "8"
-            await their_endings(call, tools, provider, entries)
+            await their_endings(call, tools, editor, entries)
 
     run(main())
     assert (tools.entered, tools.left) == (1, 1)
@@ -163,7 +168,7 @@ async def their_mistakes(call: Any) -> None:
     assert (unknown["error"]["code"], unknown["error"]["data"]) == (-33001, {"serverId": "nowhere"})
 
 
-async def their_endings(call: Any, tools: Any, provider: Any, entries: list[Any]) -> None:
+async def their_endings(call: Any, tools: Any, editor: Any, entries: list[Any]) -> None:
     """Too many calls, a subscription that they cancel, and a server that is withdrawn."""
     from mcp.server.subscriptions import ToolsListChanged
 
@@ -171,7 +176,7 @@ async def their_endings(call: Any, tools: Any, provider: Any, entries: list[Any]
     listening = asyncio.ensure_future(call("subscriptions/listen", events, cancelAfter=2))
     waiting = [asyncio.ensure_future(call("tools/call", WAIT)) for _ in range(3)]
     await tools.started.wait()
-    while sum(len(offer.active) for offer in provider._offers.values()) < 4:
+    while editor.active < 4:
         await asyncio.sleep(0.01)
     assert (await call("tools/list"))["error"]["code"] == -33000
     await tools.bus.publish(ToolsListChanged())
@@ -181,7 +186,7 @@ async def their_endings(call: Any, tools: Any, provider: Any, entries: list[Any]
         "notifications/tools/list_changed",
     ]
     assert listened["error"]["code"] == -32800
-    await provider.withdraw(entries[0])
+    await editor.servers.withdraw(entries[0])
     assert [(await each)["error"]["code"] for each in waiting] == [-32800] * 3
     assert (await call("tools/list"))["error"]["code"] == -33001
     assert tools.cancelled == 3
