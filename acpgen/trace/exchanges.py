@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 from acpgen.roles import Side
-from acpgen.trace.recorder import Recording, max_line, open_file
+from acpgen.trace.recorder import Recording, max_line, open_file, say
 from acpgen.trace.wire import Headers
 
 _CONNECTION = "acp-connection-id"
@@ -32,11 +31,8 @@ class Ledger:
         self.held = 0
         """The bytes of messages that are not complete."""
 
-    def open(self, since: float, transport: str, name: str | None = None) -> Line:
-        """Begin a connection. Over HTTP, it has a name."""
-        return self._opened(since, name, transport=transport)
-
-    def _opened(self, since: float, name: str | None, **about: object) -> Line:
+    def open(self, since: float, name: str | None = None, **about: object) -> Line:
+        """Begin a connection, with a first line that has `about`. Over HTTP, it has a name."""
         line = Line(self, since)
         self.attempt(line.start, self._recording, url=self._remote, **about)
         if name is not None:
@@ -49,7 +45,7 @@ class Ledger:
         """The connection of this name, now the latest. One that began elsewhere starts here."""
         line = self._known.pop(name, None)
         if line is None:
-            return self._opened(time.monotonic(), name, transport="http", continues=True)
+            return self.open(time.monotonic(), name, transport="http", continues=True)
         self._known[name] = line
         return line
 
@@ -71,7 +67,7 @@ class Ledger:
             write(*values, **named)
         except OSError as error:
             self._is_broken = True
-            print(f"acpgen trace: recording has ended: {error}", file=sys.stderr, flush=True)
+            say(f"recording has ended: {error}")
 
 
 class Line:
@@ -200,7 +196,7 @@ class _Body:
             return b""
 
 
-class NetworkExchange:
+class Exchange:
     """A request with its response. The first request of a connection waits for the response that gives it a name."""
 
     def __init__(self, ledger: Ledger, method: str, headers: Headers) -> None:
@@ -240,12 +236,12 @@ class NetworkExchange:
         """Take the status and the headers of the response."""
         self._status, self._said = status, _Body(headers)
         if status == 101:
-            self._line, self._is_single = self._ledger.open(self._at, "websocket"), True
+            self._line, self._is_single = self._ledger.open(self._at, transport="websocket"), True
             self._frames = {side: Text(self._ledger) for side in Side}
             return
         if self._line is None and (self._method == "POST" or status >= 400):
             name = headers.get(_CONNECTION)
-            self._line, self._is_single = self._ledger.open(self._at, "http", name), name is None
+            self._line, self._is_single = self._ledger.open(self._at, name, transport="http"), name is None
             self._record_request(self._line)
         if self._line is None:
             return
@@ -305,7 +301,7 @@ class NetworkExchange:
     def end(self) -> None:
         """End what is not complete: the connection has broken, or is a WebSocket that was closed."""
         if self._line is None and self._request.size:
-            self._line, self._is_single = self._ledger.open(self._at, "http"), True
+            self._line, self._is_single = self._ledger.open(self._at, transport="http"), True
             self._record_request(self._line)
             self._line.error("the connection has ended before the response")
         self._finish()

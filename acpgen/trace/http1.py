@@ -15,7 +15,8 @@ from wsproto.extensions import Extension, PerMessageDeflate
 from wsproto.frame_protocol import FrameProtocol, Opcode, ParseFailed
 
 from acpgen.roles import Side
-from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, Begin, BrokenError, Exchange, Followed, Headers, Hosts, named
+from acpgen.trace.exchanges import Exchange, Ledger
+from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, BrokenError, Headers, Hosts, named
 
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(rb"[^\n]*\Z|\s*[!-~]+ [!-~]+ HTTP/1\.[01]\r?\n")
@@ -24,15 +25,15 @@ _HOST = re.compile(rb"^(host:[ \t]*)([^\r\n]*?)([ \t]*\r?)$", re.IGNORECASE | re
 _FAULTS = (h11.RemoteProtocolError, h11.LocalProtocolError, ParseFailed, ValueError)
 
 
-class Http1(Followed):
+class Http1:
     """A connection of HTTP/1.1, or of a WebSocket after its handshake.
 
     Each message has a parser of its own: what is left over in it is the start of the next one.
     """
 
-    def __init__(self, hosts: Hosts, begin: Begin) -> None:
+    def __init__(self, hosts: Hosts, ledger: Ledger) -> None:
         self._hosts = hosts
-        self._begin = begin
+        self._ledger = ledger
         self._head = b""
         self._request: tuple[h11.Connection, Exchange] | None = None
         self._asked: deque[tuple[h11.Request, Exchange]] = deque()
@@ -82,7 +83,7 @@ class Http1(Followed):
         event = parser.next_event()
         if not isinstance(event, h11.Request) or len(self._asked) >= MAX_OPEN:
             raise ValueError("no request")
-        exchange = self._begin(event.method.decode("latin-1"), named(event.headers))
+        exchange = Exchange(self._ledger, event.method.decode("latin-1"), named(event.headers))
         self._asked.append((event, exchange))
         self._request = parser, exchange
         self._feed(self._request, b"")
@@ -104,7 +105,7 @@ class Http1(Followed):
                 return b""
 
     def received(self, data: bytes) -> None:
-        """Follow responses."""
+        """Follow responses; no bytes are the end. After a `BrokenError` nothing more is followed."""
         if self._is_raw:
             return
         try:

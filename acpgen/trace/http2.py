@@ -21,7 +21,8 @@ from hyperframe.frame import (
 )
 
 from acpgen.roles import Side
-from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, Begin, BrokenError, Exchange, Followed, Hosts, named
+from acpgen.trace.exchanges import Exchange, Ledger
+from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, BrokenError, Hosts, named
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What each connection starts with."""
@@ -32,15 +33,15 @@ _MAX_TABLE = 2**20
 _FAULTS = (HPACKError, HyperframeError, ValueError)
 
 
-class Http2(Followed):
+class Http2:
     """A connection of HTTP/2. Frames are passed on as they are, but for the headers of requests.
 
     Headers are compressed with what came before, so to change one, all are written anew.
     """
 
-    def __init__(self, hosts: Hosts, begin: Begin) -> None:
+    def __init__(self, hosts: Hosts, ledger: Ledger) -> None:
         self._hosts = hosts
-        self._begin = begin
+        self._ledger = ledger
         self._frames = {Side.CLIENT: _Frames(PREFACE), Side.AGENT: _Frames(b"")}
         self._decoders = {side: Decoder() for side in Side}
         self._encoder = Encoder()
@@ -48,14 +49,14 @@ class Http2(Followed):
         self._is_raw = False  # what the remote sends is not followed
 
     def sent(self, data: bytes) -> bytes:
-        """What is to be passed on: whole frames."""
+        """What is to be passed on: whole frames. Raises `BrokenError` if nothing more can be."""
         try:
             return b"".join(self._passed(data))
         except _FAULTS as error:
             raise BrokenError(f"HTTP/2 of the client: {error}") from error
 
     def received(self, data: bytes) -> None:
-        """Follow responses."""
+        """Follow responses. After a `BrokenError` nothing more is followed."""
         if self._is_raw:
             return
         try:
@@ -92,7 +93,7 @@ class Http2(Followed):
         ]
         if not self._is_raw and frame.stream_id not in self._exchanges and len(self._exchanges) < MAX_OPEN:
             fields = named(headers)
-            self._exchanges[frame.stream_id] = self._begin(fields.get(":method", ""), fields)
+            self._exchanges[frame.stream_id] = Exchange(self._ledger, fields.get(":method", ""), fields)
         if "END_STREAM" in frame.flags:
             self._asked_all(frame.stream_id)
         return _written(frame, self._encoder.encode(changed))

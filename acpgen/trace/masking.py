@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from acpgen.roles import Side
+from acpgen.schema.document import resolve
 from acpgen.trace.conversation import Seen
 from acpgen.trace.lines import no_message
 from acpgen.trace.values import Misfit
@@ -55,19 +55,14 @@ class Masking:
 def _masked(found: Misfit, message: Any, shown: Any) -> Misfit:
     """The finding without a value that was masked."""
     expected, stated, _ = found.message.partition(_FOUND)
-    if not stated or [*_values(message, found.pointer)] == [*_values(shown, found.pointer)]:
+    if not stated or _values(message, found.pointer) == _values(shown, found.pointer):
         return found
     return replace(found, message=f"{expected}{_FOUND}{_HIDDEN}")
 
 
-def _values(value: Any, pointer: str) -> Iterator[Any]:
+def _values(message: Any, pointer: str) -> list[Any]:
     """The value at a pointer, if there is one."""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return
-    yield value
+    try:
+        return [resolve(message, pointer)]
+    except LookupError:
+        return []

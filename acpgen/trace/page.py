@@ -92,24 +92,14 @@ def _body(seen: Seen) -> str:
         return _json("this message is nested too deeply to be shown")
 
 
-class _Names:
-    """Numbers names from 0, in the order in which they come. None is -1."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, int] = {}
-
-    def number(self, name: Any) -> int:
-        return -1 if name is None else self.known.setdefault(name, len(self.known))
-
-
 class _Table:
-    """The columns of numbers, a row for each message, and the names that they stand for.
+    """The columns of numbers, a row for each message, and the names that they stand for. None is -1.
 
     The ids of sessions are names in their connection, and those of tasks in their session.
     """
 
     def __init__(self, messages: list[Seen]) -> None:
-        self._names = {key: _Names() for key in ("connection", "method", "tag", "session", "task")}
+        self.names: dict[str, list[str]] = {}
         self.rows: dict[str, list[Any]] = {
             "line": [each.entry.line for each in messages],
             "time": _times(messages),
@@ -125,11 +115,11 @@ class _Table:
         }
 
     def _column(self, key: str, names: Iterable[Any]) -> list[int]:
-        return [self._names[key].number(name) for name in names]
-
-    def names(self, key: str) -> list[str]:
-        """The names of a column, by their numbers."""
-        return [each[-1] if isinstance(each, tuple) else each for each in self._names[key].known]
+        """Number names from 0, in the order in which they come."""
+        known: dict[Any, int] = {}
+        column = [-1 if name is None else known.setdefault(name, len(known)) for name in names]
+        self.names[key] = [name[-1] if isinstance(name, tuple) else name for name in known]
+        return column
 
 
 def _session(seen: Seen) -> tuple[str, str] | None:
@@ -148,15 +138,15 @@ def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[st
         "kinds": [each.value for each in _KINDS],
         "sides": [each.value for each in _SIDES],
         "reference": reference,
-        "anchors": _anchors(models, table.names("method")) if reference is not None else {},
+        "anchors": _anchors(models, table.names["method"]) if reference is not None else {},
         "skip": _skipped(models.values()),
         "tagged": _tag_properties(models.values()),
         "task": _task_words(models.values()),
-        "methods": table.names("method"),
-        "tags": table.names("tag"),
-        "sessions": table.names("session"),
-        "tasks": table.names("task"),
-        "connections": table.names("connection"),
+        "methods": table.names["method"],
+        "tags": table.names["tag"],
+        "sessions": table.names["session"],
+        "tasks": table.names["task"],
+        "connections": table.names["connection"],
         "rows": table.rows,
         "findings": [_finding(each, models) for each in trace.findings if each.place.number < len(messages)],
     }

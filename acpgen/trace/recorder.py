@@ -54,6 +54,11 @@ def max_line() -> int:
     return int(trace_file().MAX_LINE)
 
 
+def say(text: str) -> None:
+    """Tell the user: stdout belongs to the conversation."""
+    print(f"acpgen trace: {text}", file=sys.stderr, flush=True)
+
+
 class _Lines:
     """The lines of one side. Of a line that is too long, the start is kept."""
 
@@ -137,7 +142,7 @@ class _Recorder:
         try:
             getattr(self._file, method)(*values, **named)
         except OSError as error:
-            print(f"acpgen trace: recording has ended: {error}", file=sys.stderr, flush=True)
+            say(f"recording has ended: {error}")
             self._file = None
 
 

@@ -9,18 +9,17 @@ import asyncio
 import contextlib
 import signal
 import ssl
-import sys
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from acpgen.trace.exchanges import Ledger, NetworkExchange
+from acpgen.trace.exchanges import Ledger
 from acpgen.trace.http1 import Http1
 from acpgen.trace.http2 import PREFACE, Http2
-from acpgen.trace.recorder import Recording, check_file
-from acpgen.trace.wire import BrokenError, Followed, Headers, Hosts
+from acpgen.trace.recorder import Recording, check_file, say
+from acpgen.trace.wire import BrokenError, Hosts
 
 _CHUNK = 2**16
 _MAX_CONNECTIONS = 200
@@ -85,7 +84,7 @@ class _Relay:
         here = Address(self._listen.host, port)
         self._hosts = Hosts(here.names(), self._remote.netloc)
         where = f"{here.url(self._remote.path)} to {self._remote.url()}, in {self._recording.path}"
-        print(f"acpgen trace: recording from {where}", file=sys.stderr, flush=True)
+        say(f"recording from {where}")
         try:
             await stopping.wait()
         finally:
@@ -107,7 +106,7 @@ class _Relay:
                 start = await client.start()
                 is_http2 = start == PREFACE
                 if start and (remote := await self._connect(is_http2=is_http2)) is not None:
-                    followed = (Http2 if is_http2 else Http1)(self._hosts, self._begin)
+                    followed = (Http2 if is_http2 else Http1)(self._hosts, self._ledger)
                     await _Passage(client, remote, followed).run(start)
                     await client.close()
                     await remote.close()
@@ -115,9 +114,6 @@ class _Relay:
             client.abort()
             if remote is not None:
                 remote.abort()
-
-    def _begin(self, method: str, headers: Headers) -> NetworkExchange:
-        return NetworkExchange(self._ledger, method, headers)
 
     async def _connect(self, *, is_http2: bool) -> _Side | None:
         """Connect to the remote, which must speak the version of HTTP that the client speaks."""
@@ -130,17 +126,13 @@ class _Relay:
         try:
             side = _Side(*await asyncio.wait_for(opening, _CONNECT_SECONDS))
         except (OSError, asyncio.TimeoutError) as error:
-            _say(f"cannot connect to {self._remote.url()}: {error or 'no answer'}")
+            say(f"cannot connect to {self._remote.url()}: {error or 'no answer'}")
             return None
         if is_http2 and self._remote.is_secure and side.chosen() != "h2":
-            _say(f"{self._remote.url()} does not speak HTTP/2, and the client does")
+            say(f"{self._remote.url()} does not speak HTTP/2, and the client does")
             side.abort()
             return None
         return side
-
-
-def _say(text: str) -> None:
-    print(f"acpgen trace: {text}", file=sys.stderr, flush=True)
 
 
 class _Side:
@@ -191,7 +183,7 @@ class _Side:
 class _Passage:
     """What passes between a client and the remote, on one connection of TCP."""
 
-    def __init__(self, client: _Side, remote: _Side, followed: Followed) -> None:
+    def __init__(self, client: _Side, remote: _Side, followed: Http1 | Http2) -> None:
         self._client = client
         self._remote = remote
         self._followed = followed
@@ -202,7 +194,7 @@ class _Passage:
             await self._send(start)
             await _together(self._there(), self._back())
         except BrokenError as error:
-            _say(str(error))
+            say(str(error))
             self._abort()
         except OSError:
             self._abort()  # the other side sees it, too
@@ -235,7 +227,7 @@ def _guarded(follow: Callable[[], None]) -> None:
     try:
         follow()
     except BrokenError as error:
-        _say(f"a connection is recorded no further: {error}")
+        say(f"a connection is recorded no further: {error}")
     except Exception:  # noqa: BLE001 - the conversation goes on, whatever is wrong with its recording
         traceback.print_exc()
 

@@ -105,21 +105,26 @@ class Sessions:
 
 def tag_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
     """The tag of the update that the params have."""
-    updates = model.sessions.updates if model.sessions else None
-    if updates is None or method.wire != updates.method or not isinstance(params, dict):
-        return None
-    found = params.get(updates.property)
-    stated = found.get(_tag_property(method, updates, model)) if isinstance(found, dict) else None
-    return stated if isinstance(stated, str) else None
+    updates = _updates_by(method, model)
+    return None if updates is None else _stated(updates, params, _tag_property(method, updates, model))
 
 
 def task_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
     """The id of the task that the params report on."""
+    updates = _updates_by(method, model)
+    return None if updates is None or updates.tasks is None else _stated(updates, params, updates.tasks.id)
+
+
+def _updates_by(method: ir.Method, model: ir.Model) -> Updates | None:
+    """The rules of updates, if the method reports them."""
     updates = model.sessions.updates if model.sessions else None
-    if updates is None or updates.tasks is None or method.wire != updates.method or not isinstance(params, dict):
-        return None
-    found = params.get(updates.property)
-    stated = found.get(updates.tasks.id) if isinstance(found, dict) else None
+    return updates if updates and method.wire == updates.method else None
+
+
+def _stated(updates: Updates, params: Any, key: str | None) -> str | None:
+    """The text that the update in the params has under a key."""
+    found = params.get(updates.property) if isinstance(params, dict) else None
+    stated = found.get(key) if isinstance(found, dict) else None
     return stated if isinstance(stated, str) else None
 
 

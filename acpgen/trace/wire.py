@@ -1,12 +1,8 @@
-"""What is common to the protocols in which messages pass: exchanges, and connections that are followed."""
+"""What is common to the protocols in which messages pass."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
-
-from acpgen.roles import Side
+from collections.abc import Iterable, Mapping
 
 MAX_HEAD = 2**17
 """The most bytes of the headers of a message."""
@@ -16,52 +12,8 @@ MAX_OPEN = 1_000
 Headers = Mapping[str, str]
 
 
-class Exchange(Protocol):
-    """What learns of a request and its response."""
-
-    def sent(self, data: bytes) -> None:
-        """Learn of a part of the request's body."""
-
-    def sent_all(self) -> None:
-        """Learn of the end of the request."""
-
-    def answered(self, status: int, headers: Headers) -> None:
-        """Learn of the start of the response."""
-
-    def got(self, data: bytes) -> None:
-        """Learn of a part of the response's body."""
-
-    def got_all(self) -> None:
-        """Learn of the end of the response."""
-
-    def framed(self, side: Side, data: bytes, *, is_last: bool) -> None:
-        """Learn of a part of a message on a WebSocket."""
-
-    def end(self) -> None:
-        """Learn that nothing more comes, on a WebSocket or of a connection that has broken."""
-
-
-Begin = Callable[[str, Headers], Exchange]
-
-
 class BrokenError(Exception):
     """The bytes cannot be followed any more."""
-
-
-class Followed(ABC):
-    """A connection: what its client has sent is passed on through it, and what it has received is shown to it."""
-
-    @abstractmethod
-    def sent(self, data: bytes) -> bytes:
-        """What is to be passed on of the client's bytes. Raises `BrokenError` if nothing more can be passed on."""
-
-    @abstractmethod
-    def received(self, data: bytes) -> None:
-        """Follow bytes of the remote; none are its end. After a `BrokenError` they are only passed on."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Follow the end of the connection."""
 
 
 class Hosts:
