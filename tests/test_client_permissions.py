@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import logging
 import stat
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
-from tests.runtime_support import V1, V2, acp_log, items_in, run, texts
+from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -158,16 +160,38 @@ def test_two_questions_about_one_tool_call_are_asked_one_by_one(acp: Any) -> Non
         open_ones[0] -= 1
         return "allow"
 
-    async def main() -> tuple[list[Any], Any]:
+    async def main() -> list[Any]:
         async with hand_agent(acp, client_of(acp, answers=[slowly] * 5)) as agent:
             numbers = [await agent.ask("session/request_permission", **question(acp)) for _ in range(5)]
-            answers = [chosen(await agent.answer(each)) for each in numbers]
-            return answers, items_in(agent.client._asking)
+            return [chosen(await agent.answer(each)) for each in numbers]
 
-    answers, left = run(main())
-    assert answers == 5 * ["allow_once"]
+    assert run(main()) == 5 * ["allow_once"]
     assert open_ones == [0, 1]
-    assert sum(left.values()) == 0
+
+
+def test_nothing_is_kept_of_sessions_that_have_asked(acp: Any) -> None:
+    class Trusting(client_of(acp)):  # type: ignore[misc]
+        async def ask_permission(self, question: Any) -> str:
+            return "allow"
+
+    async def main() -> list[int]:
+        async with hand_agent(acp, Trusting) as agent:
+            sizes = []
+            for part in range(2):
+                for number in range(50):
+                    name = f"{part} {number} " + 10_000 * "x"
+                    answer = await agent.call("session/request_permission", sessionId=name, **question(acp))
+                    assert chosen(answer) == "allow_once"
+                gc.collect()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+            return sizes
+
+    tracemalloc.start()
+    try:
+        first, second = run(main())
+    finally:
+        tracemalloc.stop()
+    assert second - first < 100_000
 
 
 def test_sessions_do_not_wait_for_each_other(acp: Any) -> None:
@@ -394,12 +418,19 @@ def test_commands_of_protocol_2(packages: Packages, tmp_path: Path) -> None:
 
 def test_what_is_remembered_meanwhile_answers_those_who_wait(acp: Any) -> None:
     async def main() -> list[Any]:
+        waiting = list[Any]()
+
         async def late(question: Any) -> str:
-            while len(agent.client._asking["s"][1]) < 3:
+            while len(waiting) < 3:
                 await asyncio.sleep(0)
             return "allow_always"
 
-        async with hand_agent(acp, client_of(acp, answers=[late])) as agent:
+        class Counting(client_of(acp, answers=[late])):  # type: ignore[misc]
+            async def session_request_permission(self, params: Any) -> Any:
+                waiting.append(params)
+                return await super().session_request_permission(params)
+
+        async with hand_agent(acp, Counting) as agent:
             params = question(acp, kind="execute", rawInput={"command": "make"})
             numbers = [await agent.ask("session/request_permission", **params) for _ in range(3)]
             return [chosen(await agent.answer(each)) for each in numbers] + [len(agent.client.asked)]
@@ -408,17 +439,14 @@ def test_what_is_remembered_meanwhile_answers_those_who_wait(acp: Any) -> None:
 
 
 def test_failing_to_save_is_no_denial(acp: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    kind = client_of(acp, answers=["allow_always"])
+    async def in_the_way(question: Any) -> str:
+        (tmp_path / "folder").write_text("")  # a file where the folder was when the rules were read
+        return "allow_always"
 
-    class Odd(kind):  # type: ignore[misc, valid-type]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.permissions._path = tmp_path / "file" / "below"
-
+    kind = client_of(acp, answers=[in_the_way], path=tmp_path / "folder" / "permissions.json")
     with acp_log(logging.WARNING) as records:
         params = question(acp, kind="execute", rawInput={"command": "make"})
-        assert talk(acp, Odd, params, params) == ["allow_once", "allow_once"]
+        assert talk(acp, kind, params, params) == ["allow_once", "allow_once"]
     assert "cannot be kept" in texts(records)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import os
 import random
-import signal
 import sys
 import tracemalloc
 from contextlib import suppress
@@ -46,8 +45,10 @@ def client_of(acp: Any, **options: Any) -> type[Any]:
     return Shell
 
 
-async def create(agent: HandAgent, script: str, *args: str, **params: Any) -> str:
-    """Start a script of the shell; returns the id of the terminal."""
+async def create(agent: HandAgent, script: str, *args: str, mark: str | None = None, **params: Any) -> str:
+    """Start a script of the shell, with `mark` in its environment; returns the id of the terminal."""
+    if mark is not None:
+        params["env"] = [{"name": "MARK", "value": mark}]
     answer = await agent.call("terminal/create", command="sh", args=["-c", script, "sh", *args], **params)
     assert isinstance(answer, dict), answer
     return str(answer["terminalId"])
@@ -325,7 +326,10 @@ def test_the_number_of_terminals_is_bounded(acp: Any) -> None:
             await agent.peer.notify("$/cancel_request", {"requestId": release})  # kills it at once
             await agent.answer(release)
             after = await agent.call("terminal/create", command="true")
-            agent.client.terminals._terminate_seconds = 0
+            for terminal in open_ones[1:]:
+                release = await agent.ask("terminal/release", terminalId=terminal)
+                await agent.peer.notify("$/cancel_request", {"requestId": release})
+                await agent.answer(release)
             return [len(open_ones), answers.count(INVALID), while_ending, after]
 
     opened, refused, while_ending, after = run(main())
@@ -398,45 +402,6 @@ def processes() -> list[int]:
     return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()] if LINUX else []
 
 
-def members(session: int) -> list[int]:
-    """The processes of a session."""
-    found = []
-    for pid in processes():
-        with suppress(OSError):
-            if os.getsid(pid) == session:
-                found.append(pid)
-    return alive(*found)
-
-
-def session_of(agent: HandAgent, terminal: str) -> int:
-    _, process = agent.client.terminals._open[terminal]
-    return int(process._transport.get_pid())
-
-
-@pytest.mark.parametrize(
-    "how", ["release", "connection", *(pytest.param(each, marks=pytest.mark.full) for each in ("kill", "session"))]
-)
-@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
-    async def main() -> list[int]:
-        async with hand_agent(acp, client_of(acp)) as agent:
-            terminal = await create(agent, script, outputByteLimit=1000)
-            session = session_of(agent, terminal)
-            if "ready" in script:
-                while not agent.client.terminals.find(terminal).output:
-                    await asyncio.sleep(0.01)
-            started = members(session)
-            if how == "session":
-                await agent.client.terminals.release_session("s")
-            elif how != "connection":
-                await agent.call(f"terminal/{how}", terminalId=terminal)
-        while members(session):
-            await asyncio.sleep(0.01)
-        return started
-
-    run(main())
-
-
 def marked(mark: str) -> list[int]:
     """The processes that have a variable with this value in their environment."""
     found = []
@@ -445,6 +410,42 @@ def marked(mark: str) -> list[int]:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
                 found.append(pid)
     return alive(*found)
+
+
+async def gone(mark: str) -> None:
+    """Wait until no process is left that has this mark."""
+    while marked(mark):
+        await asyncio.sleep(0.01)
+
+
+async def check_room(agent: HandAgent, count: int) -> None:
+    """Fail unless `count` terminals can be opened, and no more: all others are released."""
+    answers = [await agent.call("terminal/create", command="true") for _ in range(count + 1)]
+    assert [isinstance(each, dict) for each in answers] == [True] * count + [False]
+    assert answers[count] == INVALID
+
+
+@pytest.mark.parametrize(
+    "how", ["release", "connection", *(pytest.param(each, marks=pytest.mark.full) for each in ("kill", "session"))]
+)
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, script, mark=mark, outputByteLimit=1000)
+            if "ready" in script:
+                while not agent.client.terminals.find(terminal).output:
+                    await asyncio.sleep(0.01)
+                assert marked(mark) or not LINUX
+            if how == "session":
+                await agent.client.terminals.release_session("s")
+            elif how != "connection":
+                await agent.call(f"terminal/{how}", terminalId=terminal)
+        await gone(mark)
+
+    run(main())
 
 
 async def start_marked(agent: HandAgent, mark: str, turns: int) -> list[int]:
@@ -461,7 +462,7 @@ def test_a_create_that_is_cancelled_leaves_no_process(acp: Any) -> None:
     mark = os.urandom(8).hex()
 
     async def main() -> None:
-        async with hand_agent(acp, client_of(acp)) as agent:
+        async with hand_agent(acp, client_of(acp, max_terminals=3)) as agent:
             for turns in range(12):
                 numbers = await start_marked(agent, mark, turns)
                 for number in numbers:
@@ -470,25 +471,24 @@ def test_a_create_that_is_cancelled_leaves_no_process(acp: Any) -> None:
                     answer = await agent.answer(number)
                     if isinstance(answer, dict):
                         await agent.call("terminal/release", **answer)
-            assert agent.client.terminals._open == {}
-            while marked(mark):
-                await asyncio.sleep(0.01)
+            await gone(mark)
+            await check_room(agent, 3)
 
     run(main())
 
 
 def test_a_release_that_is_cancelled_leaves_no_process(acp: Any) -> None:
+    mark = os.urandom(8).hex()
+
     async def main() -> None:
-        async with hand_agent(acp, client_of(acp, terminate_seconds=1000)) as agent:
-            terminal = await create(agent, f"({IGNORES}) & wait")
+        async with hand_agent(acp, client_of(acp, max_terminals=1, terminate_seconds=1000)) as agent:
+            terminal = await create(agent, f"({IGNORES}) & wait", mark=mark)
             await until(agent, terminal, "ready")
-            session = session_of(agent, terminal)
             number = await agent.ask("terminal/release", terminalId=terminal)
             await agent.peer.notify("$/cancel_request", {"requestId": number})
             assert await agent.answer(number) == -32800
-            while members(session):
-                await asyncio.sleep(0.01)
-            assert agent.client.terminals._open == {}
+            await gone(mark)
+            await check_room(agent, 1)
 
     run(main())
 
@@ -505,8 +505,7 @@ def test_a_create_while_the_terminals_are_closed(acp: Any) -> None:
         await terminals.close()
         with pytest.raises(acp.InvalidRequestError):
             await creating
-        while marked(mark):
-            await asyncio.sleep(0.01)
+        await gone(mark)
 
     run(main())
 
@@ -518,11 +517,9 @@ def test_the_end_of_the_connection_while_commands_start(acp: Any) -> None:
         for turns in range(12):
             async with hand_agent(acp, client_of(acp)) as agent:
                 await start_marked(agent, mark, turns)
-            assert agent.client.terminals._open == {}
             with pytest.raises(acp.InvalidRequestError):
                 await agent.client.terminals.create(acp.CreateTerminalRequest(session_id="s", command="true"))
-        while marked(mark):
-            await asyncio.sleep(0.01)
+        await gone(mark)
 
     run(main())
 
@@ -548,38 +545,35 @@ def test_a_flood_takes_bounded_memory(acp: Any) -> None:
 
 
 def test_a_number_that_another_process_has_got_is_not_signalled(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> tuple[list[Any], int]:
-        async with hand_agent(acp, client_of(acp)) as agent:
-            terminal = await create(agent, "exit 0")
-            await agent.call("terminal/wait_for_exit", terminalId=terminal)
-            _, process = agent.client.terminals._open[terminal]
-            sent: list[Any] = []
-            other = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
-            with monkeypatch.context() as patched:
-                patched.setattr(process._transport, "get_pid", lambda: other.pid)
-                patched.setattr(os, "killpg", lambda *args: sent.append(args))
-                process.kill()
-            other.kill()
-            await other.wait()
-            return sent, other.returncode or 0
+    kill, sent = os.kill, list[Any]()
 
-    assert run(main()) == ([], -signal.SIGKILL)
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "echo $$")
+            await agent.call("terminal/wait_for_exit", terminalId=terminal)
+            number = int((await agent.call("terminal/output", terminalId=terminal))["output"])
+            with monkeypatch.context() as patched:  # the system can hardly be made to give a number again
+                patched.setattr(os, "kill", lambda pid, sign: None if (pid, sign) == (number, 0) else kill(pid, sign))
+                patched.setattr(os, "killpg", lambda *args: sent.append(args))
+                return [await agent.call(f"terminal/{each}", terminalId=terminal) for each in ("kill", "release")]
+
+    assert run(main()) == [{}, {}]
+    assert sent == []
 
 
 @pytest.mark.full
 def test_many_terminals_in_random_order(acp: Any) -> None:
-    generator = random.Random(7)
+    generator, mark = random.Random(7), os.urandom(8).hex()
 
     async def main() -> None:
         async with hand_agent(acp, client_of(acp, max_terminals=20, terminate_seconds=0.05)) as agent:
             terminals: list[str] = []
             pending: list[int] = []
-            sessions: list[int] = []
             for _ in range(1500):
                 if len(terminals) < 20 and generator.random() < 0.4:
                     script = generator.choice([*HOSTILE.values(), "exit 1", "echo a", "sleep 0.1"])
-                    terminals.append(await create(agent, script, outputByteLimit=generator.randrange(5000)))
-                    sessions.append(session_of(agent, terminals[-1]))
+                    limit = generator.randrange(5000)
+                    terminals.append(await create(agent, script, mark=mark, outputByteLimit=limit))
                 elif terminals:
                     method = generator.choice(["output", "kill", "release", "wait_for_exit"])
                     terminal = generator.choice(terminals)
@@ -594,8 +588,6 @@ def test_many_terminals_in_random_order(acp: Any) -> None:
                 await agent.call("terminal/release", terminalId=terminal)
             for number in pending:
                 await agent.answer(number)
-        for session in sessions:
-            while members(session):
-                await asyncio.sleep(0.01)
+        await gone(mark)
 
     run(main(), seconds=600)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+import inspect
 from types import ModuleType
 
 import pytest
@@ -139,7 +139,7 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
     for name in {*old.__all__} & {*new.__all__}:
         kinds = [getattr(package, name) for package in (old, new)]
         if all(
-            is_dataclass(kind) and kind.__module__ == package.types.__name__
+            inspect.isclass(kind) and issubclass(kind, package.Struct)
             for kind, package in zip(kinds, (old, new), strict=True)
         ):
             assert still_calls(*kinds) or name in broken, name
