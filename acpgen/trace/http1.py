@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
 
 import h11
 from wsproto.extensions import Extension, PerMessageDeflate
@@ -43,39 +42,33 @@ class Http1:
 
     def sent(self, data: bytes) -> bytes:
         """What is to be passed on. The head of a request is held until it is complete."""
-        if self._is_raw:
-            held, self._head = self._head, b""
-            return held + data
+        data, self._head = self._head + data, b""
+        passed = b""
         try:
-            if self._socket is not None:
-                held, self._head = self._head, b""
-                self._socket.feed(Side.CLIENT, held + data)
-                return held + data
-            return b"".join(self._requests(data))
+            while data and not self._is_raw:
+                if self._socket is not None:
+                    self._socket.feed(Side.CLIENT, data)
+                    break
+                part, data = self._next(data)
+                passed += part
         except _FAULTS:
-            return self._give_up() + data
+            self.end()
+            self._is_raw = True
+        return passed + data
 
-    def _give_up(self) -> bytes:
-        self.end()
-        self._is_raw = True
-        held, self._head = self._head, b""
-        return held
-
-    def _requests(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._request is not None:
-                rest = self._feed(self._request, data)
-                yield data[: len(data) - len(rest)]
-                data = rest
-                continue
-            self._head += data
-            if (found := _BLANK_LINE.search(self._head)) is None:
-                if len(self._head) > MAX_HEAD or not _REQUEST_LINE.match(self._head):
-                    yield self._give_up()
-                return
-            head, data, self._head = self._head[: found.end()], self._head[found.end() :], b""
-            yield _HOST.sub(lambda found: found[1] + self._hosts.of(found[2]) + found[3], head)
-            self._start(head)
+    def _next(self, data: bytes) -> tuple[bytes, bytes]:
+        """Follow the start of what the client has sent; returns what is to be passed on of it, and the rest."""
+        if self._request is not None:
+            rest = self._feed(self._request, data)
+            return data[: len(data) - len(rest)], rest
+        if (found := _BLANK_LINE.search(data)) is None:
+            if len(data) > MAX_HEAD or not _REQUEST_LINE.match(data):
+                raise ValueError("no request")
+            self._head = data
+            return b"", b""
+        head, rest = data[: found.end()], data[found.end() :]
+        self._start(head)
+        return _HOST.sub(lambda found: found[1] + self._hosts.of(found[2]) + found[3], head), rest
 
     def _start(self, head: bytes) -> None:
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)

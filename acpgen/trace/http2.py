@@ -25,7 +25,7 @@ from acpgen.trace.exchanges import Exchange, Ledger
 from acpgen.trace.wire import MAX_HEAD, MAX_OPEN, BrokenError, Hosts, named
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What each connection starts with."""
+"""What each connection starts with, before its first frame."""
 _FRAME_HEAD = 9
 _MAX_FRAME = 2**14
 """The longest frame that every server takes."""
@@ -34,7 +34,7 @@ _FAULTS = (HPACKError, HyperframeError, ValueError)
 
 
 class Http2:
-    """A connection of HTTP/2. Frames are passed on as they are, but for the headers of requests.
+    """A connection of HTTP/2 after its preface. Frames are passed on as they are, but for the headers of requests.
 
     Headers are compressed with what came before, so to change one, all are written anew.
     """
@@ -42,7 +42,7 @@ class Http2:
     def __init__(self, hosts: Hosts, ledger: Ledger) -> None:
         self._hosts = hosts
         self._ledger = ledger
-        self._frames = {Side.CLIENT: _Frames(PREFACE), Side.AGENT: _Frames(b"")}
+        self._frames = {side: _Frames() for side in Side}
         self._decoders = {side: Decoder() for side in Side}
         self._encoder = Encoder()
         self._exchanges: dict[int, Exchange] = {}
@@ -74,10 +74,7 @@ class Http2:
         self._exchanges.clear()
 
     def _passed(self, data: bytes) -> Iterator[bytes]:
-        frames = self._frames[Side.CLIENT]
-        if preface := frames.preface(data):
-            yield preface
-        for frame, text in frames.feed(b"" if preface else data):
+        for frame, text in self._frames[Side.CLIENT].feed(data):
             if isinstance(frame, HeadersFrame):
                 headers = self._decoders[Side.CLIENT].decode(frame.data, raw=True)
                 yield self._ask(frame, list(headers))
@@ -150,23 +147,9 @@ class Http2:
 class _Frames:
     """Divides bytes into frames. Headers that go on in other frames become one."""
 
-    def __init__(self, preface: bytes) -> None:
-        self._expected = preface
+    def __init__(self) -> None:
         self._bytes = bytearray()
         self._headers: HeadersFrame | PushPromiseFrame | None = None
-
-    def preface(self, data: bytes) -> bytes:
-        """The start of the connection once it is there; what comes with it waits for `feed`."""
-        if not self._expected:
-            return b""
-        self._bytes += data
-        if len(self._bytes) < len(self._expected):
-            raise ValueError("no preface")
-        found, self._expected = self._expected, b""
-        if not self._bytes.startswith(found):
-            raise ValueError("no preface")
-        del self._bytes[: len(found)]
-        return found
 
     def feed(self, data: bytes) -> Iterator[tuple[Frame | None, bytes]]:
         """The frames, and their bytes. None is a frame that belongs to headers which are not complete."""

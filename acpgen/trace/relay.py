@@ -191,7 +191,7 @@ class _Passage:
     async def run(self, start: bytes) -> None:
         """Pass on bytes until both sides have ended, or one of them has broken."""
         try:
-            await self._send(start)
+            await (self._remote.write(start) if start == PREFACE else self._send(start))
             await _together(self._there(), self._back())
         except BrokenError as error:
             say(str(error))

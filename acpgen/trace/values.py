@@ -127,12 +127,12 @@ def _object(struct: ir.Struct, value: Any, model: ir.Model, *, at: str, tag: str
         yield _wrong(at, f"an object ({struct.name})", value)
         return
     for field in struct.fields:
+        about = f"{struct.name}.{field.wire}"
         if field.wire in value:
             for each in _property(field, value[field.wire], model, at=join(at, field.wire)):
-                yield each if each.about else replace(each, about=f"{struct.name}.{field.wire}")
+                yield each if each.about else replace(each, about=about)
         elif field.required:
             message = f"{struct.name} requires the property {field.wire!r}"
-            about = f"{struct.name}.{field.wire}"
             yield Misfit(code="missing-property", severity=Severity.ERROR, pointer=at, message=message, about=about)
     if struct.rejects is not None and holds(struct.rejects, value):
         yield _wrong(at, f"an object that is a {struct.name}", value)
