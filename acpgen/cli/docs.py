@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import parameters
-from acpgen.cli.console import print_diagnostics
 from acpgen.cli.given import Given
 from acpgen.diagnostics import input_error
 from acpgen.text import printable
@@ -36,17 +35,12 @@ def docs_command(
     """
     from acpgen.output import LOCK_NAME, apply, read_manifest
     from acpgen.output.plan import compare
-    from acpgen.pipeline import compile_protocol
     from acpgen.reference.chapters import render_page
-    from acpgen.sources.inputs import load_all
 
     if read_manifest(out) is not None:  # its files would count as those of the page, and be deleted
         message = f"the folder {out.as_posix()} has a package: it has the file {LOCK_NAME}"
         raise input_error("folder-refused", message, hint="give the page a folder of its own, such as site")
-    inputs, notes = load_all(given.sources())
-    compiled = [compile_protocol(each, given.types()) for each in inputs]
-    print_diagnostics([*notes, *(found for each in compiled for found in each.diagnostics)], notes=False)
-    plan = compare(out, {PAGE: render_page(compiled)})
+    plan = compare(out, {PAGE: render_page(given.compiled())})
     plan.raise_problems()
     apply(plan)
     if sys.stderr.isatty():

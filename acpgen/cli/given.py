@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from acpgen.cli.console import print_diagnostics
 from acpgen.config import SchemaChoice
 from acpgen.config.keys import KEYS, Key, ValueKind
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
@@ -16,6 +17,9 @@ from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
 from acpgen.sources.inputs import user_files
+
+if TYPE_CHECKING:
+    from acpgen.pipeline import Compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,17 @@ class Given:
     def types(self) -> Options:
         """The options for the types of the selected outputs. Raises `InputError`."""
         return types_in_effect(self.config(), self.values, self.output)
+
+    def compiled(self, types: Options | None = None) -> list[Compiled]:
+        """The selected schemas, compiled with the extensions that fit. Prints warnings. Raises `InputError`."""
+        from acpgen.pipeline import compile_protocol
+        from acpgen.sources.inputs import load_all
+
+        inputs, _ = load_all(self.sources())
+        options = types or self.types()
+        compiled = [compile_protocol(each, options) for each in inputs]
+        print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
+        return compiled
 
     def watched(self, names: Sequence[str] | None = None) -> set[Path]:
         """The user's files that decide the result. A broken configuration counts, without the files that it names."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acpgen.cli import parameters
-from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
+from acpgen.cli.console import DataFormat, print_data, print_json, print_table
 from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
@@ -40,12 +40,8 @@ def methods_command(
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
     from acpgen.ir.options import Options
-    from acpgen.pipeline import compile_protocol
-    from acpgen.sources.inputs import load_all
 
-    inputs, _ = load_all(given.sources())
-    compiled = [compile_protocol(each, Options()) for each in inputs]
-    print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
+    compiled = given.compiled(Options())
     shown = [(each.model, listed) for each in compiled for listed in _listed(each.model, role)]
     if form is DataFormat.JSON:
         protocols = [{} if len(compiled) == 1 else {"protocol": model.protocol} for model, _ in shown]
@@ -108,7 +104,6 @@ def _method_as_json(listed: _Listed) -> dict[str, object]:
 
 
 def _type_name(expression: ir.TypeExpr) -> str:
-
     return expression.name if isinstance(expression, ir.Ref) else "any JSON"
 
 
@@ -146,9 +141,9 @@ def extensions_command(
 def _fits(sources: SchemaChoice) -> list[Fit]:
     from acpgen.schema.bundled import bundled_fragments
     from acpgen.schema.fitting import fit
-    from acpgen.sources.inputs import load
+    from acpgen.sources.inputs import load_schema
 
-    schema = load(replace(sources, extensions=())).schema
+    schema = load_schema(sources)
     fragments = bundled_fragments(schema.protocol)
     return [
         fit(schema.document, fragment, protocol=schema.protocol, facts=schema.facts, others=fragments)

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import parameters
-from acpgen.cli.console import print_diagnostics
 from acpgen.cli.given import Given
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import input_error
@@ -41,16 +40,14 @@ def models_command(
     """
     from acpgen.emit.models import render_models
     from acpgen.output import write_generated
-    from acpgen.pipeline import compile_protocol
-    from acpgen.sources.inputs import load
 
     if flaw := "its name does not end with .py" if out.suffix != ".py" else name_flaw(out.stem):
         hint = "choose a name such as models.py"
         raise input_error("module-name", f"Python cannot import {out.name!r} as a module: {flaw}", hint=hint)
     given = replace(given, values={**given.values, "open": open_, "keep-unknown": keep_unknown})
     types = replace(given.types(), receivers=tuple(Side))
-    compiled = compile_protocol(load(given.one_protocol()), types)
-    print_diagnostics(compiled.diagnostics, notes=False)
+    given.one_protocol()  # more are refused
+    [compiled] = given.compiled(types)
     is_new = write_generated(out, render_models(compiled.model, flavour))
     if sys.stderr.isatty():
         print(f"{printable(str(out))}: {'written' if is_new else 'up to date'}", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -79,10 +78,10 @@ def _extracted(given: Given, file: Path, *, rfd: str | None, label: str) -> tupl
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
     from acpgen.schema.fragment import find_marks
     from acpgen.schema.walk import schema_map
-    from acpgen.sources.inputs import load
+    from acpgen.sources.inputs import load_schema
 
     require_parsers()
-    schema = load(replace(given.one_protocol(), extensions=())).schema
+    schema = load_schema(given.one_protocol())
     document = schema.document
     base = Base(
         origin=document.origin,

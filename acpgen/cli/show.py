@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from acpgen.cli import completion, parameters
-from acpgen.cli.console import DataFormat, print_data, print_diagnostics
+from acpgen.cli.console import DataFormat, print_data
 from acpgen.cli.given import Given
 
 if TYPE_CHECKING:
@@ -45,19 +45,14 @@ def show_command(
     """
     from acpgen.emit.signatures import Signatures
     from acpgen.emit.versions import folder
-    from acpgen.pipeline import compile_protocol
     from acpgen.show.describe import Describer
     from acpgen.show.display import render_json, render_text
-    from acpgen.sources.inputs import load_all
 
-    inputs, _ = load_all(given.sources())
-    compiled = [compile_protocol(each, given.types()) for each in inputs]
-    print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
-    places = [f"{folder(each.model)}/" if len(compiled) > 1 else "" for each in compiled]
-    describers = [
-        Describer(each.composed, each.model, Signatures(each.model, folder=place))
-        for each, place in zip(compiled, places, strict=True)
-    ]
+    compiled = given.compiled()
+    describers = []
+    for each in compiled:
+        place = f"{folder(each.model)}/" if len(compiled) > 1 else ""
+        describers.append(Describer(each.composed, each.model, Signatures(each.model, folder=place)))
     entries = _described(name, describers)
     print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))
 

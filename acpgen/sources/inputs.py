@@ -152,7 +152,7 @@ class Inputs:
 
 def load(choice: SchemaChoice) -> Inputs:
     """Read a schema and its extensions. Raises `InputError` for a file that does not exist or cannot be read."""
-    schema = _schema(choice)
+    schema = load_schema(choice)
     return Inputs(schema=schema, extensions=tuple(find_extension(spec, schema) for spec in choice.extensions))
 
 
@@ -164,7 +164,7 @@ def load_all(choices: Sequence[SchemaChoice]) -> tuple[list[Inputs], list[Diagno
     """
     if len(choices) == 1:
         return [load(choices[0])], []
-    schemas = [_schema(each) for each in choices]
+    schemas = [load_schema(each) for each in choices]
     specs = dict.fromkeys(spec for each in choices for spec in each.extensions)
     fitting = {spec: _fitting(spec, schemas) for spec in specs}
     found = [
@@ -179,7 +179,8 @@ def load_all(choices: Sequence[SchemaChoice]) -> tuple[list[Inputs], list[Diagno
     return found, [_partial(spec, list(fits)) for spec, fits in fitting.items() if len(fits) < len(choices)]
 
 
-def _schema(choice: SchemaChoice) -> Schema:
+def load_schema(choice: SchemaChoice) -> Schema:
+    """Read a schema. Raises `InputError` if it does not exist or cannot be read."""
     if choice.schema is None:
         return Schema.of_release(find_release(choice.protocol, choice.release))
     if choice.release is not None:
