@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import copy
 import dataclasses
 import importlib
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -19,7 +21,7 @@ import pytest
 from acpgen.ir.model import Options
 from acpgen.roles import RoleChoice
 from tests.runtime_support import V1, V2
-from tests.support import Packages, require, schema_of
+from tests.support import Packages, import_folder, require, schema_of
 
 PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "x", "annotations": None}]}
 PLAN = {"sessionUpdate": "plan", "entries": []}
@@ -220,16 +222,15 @@ def test_names_that_do_not_follow_from_the_attribute(packages: Packages) -> None
     assert properties["two_words"]["minimum"] == 3
 
 
-def test_a_package_without_source_text_has_no_descriptions_of_properties(
-    one: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_without_source_text_has_no_descriptions_of_properties(one: ModuleType, tmp_path: Path) -> None:
     from pydantic import TypeAdapter
 
-    details = importlib.import_module(f"{one.__name__}.on_demand.schema_details")
-    details._texts_of_module.cache_clear()
-    monkeypatch.setattr("inspect.getsource", lambda module: (_ for _ in ()).throw(OSError("no source")))
-    schema = TypeAdapter(one.SessionInfo).json_schema()
-    details._texts_of_module.cache_clear()
+    folder = shutil.copytree(Path(str(one.__file__)).parent, tmp_path / "without_source")
+    assert "description" in TypeAdapter(one.SessionInfo).json_schema()["properties"]["cwd"]
+    compileall.compile_dir(folder, quiet=1, legacy=True)
+    for path in folder.rglob("*.py"):
+        path.unlink()
+    schema = TypeAdapter(import_folder(folder).SessionInfo).json_schema()
     assert schema["description"]
     assert "description" not in schema["properties"]["cwd"]
 

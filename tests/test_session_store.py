@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,23 +211,33 @@ def test_texts_that_are_no_unicode_are_kept(acp: Any, file: Path) -> None:
     run(main())
 
 
-def test_a_full_disk_leaves_all_that_was_saved(acp: Any, file: Path) -> None:
+def test_a_full_disk_leaves_all_that_was_saved(acp: Any, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails raises, and can be repeated."""
+    connect, pages = sqlite3.connect, [1_000_000]
+
+    class Disk(sqlite3.Connection):
+        """A connection to a file that can have so many pages."""
+
+        def execute(self, statement: str, *args: Any) -> sqlite3.Cursor:
+            if statement.startswith("BEGIN"):
+                super().execute(f"PRAGMA max_page_count = {pages[0]}")
+            return super().execute(statement, *args)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Disk))
 
     async def main() -> None:
         store = helpers_of(acp).SqliteStore(file)
         session = stored(acp, "s")
         await store.create(session)
         await store.save(session, ["kept"])
-        limit = file.stat().st_size // 4096 + 100
-        await store._run(lambda db: db.execute(f"PRAGMA max_page_count = {limit}").fetchone(), "BEGIN")
+        pages[0] = file.stat().st_size // 4096 + 100
         saved = 1
         with pytest.raises(sqlite3.OperationalError, match="full"):  # noqa: PT012 - one of them raises
             while True:
                 await store.save(replace(session, entries=saved), ["x" * 10_000])
                 saved += 1
         assert len(await store.entries("s", 0, 10_000)) == saved
-        await store._run(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone(), "BEGIN")
+        pages[0] = 1_000_000
         await store.save(replace(session, entries=saved), ["more"])
         assert (await store.entries("s", saved, 5)) == ["more"]
         await store.close()
