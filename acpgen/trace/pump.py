@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from acpgen.roles import Side
-from acpgen.trace.recorder import ENDED, HEADER, LOST, SENT, STARTED, Recording, fork_recorder, open_file
+from acpgen.trace.recorder import ENDED, HEADER, LOST, SENT, SIDES, STARTED, Recording, fork_recorder, open_file
 
 _CHUNK = 2**16
 _MAX_WAITING = 2**24
@@ -39,7 +39,7 @@ class _Frame:
     """A frame that waits, or its rest. With it, `weight` bytes of a side would be lost."""
 
     rest: bytes
-    side: Side | None
+    side: Side
     weight: int
     is_begun: bool = False
 
@@ -72,7 +72,7 @@ class _Feed:
                 self._lost[side] += len(data)
             else:
                 self._tell_lost(side)
-                self._put(SENT[side], data, side, len(data))
+                self._put(SENT, data, side=side, weight=len(data))
 
     def begin(self, process: int) -> None:
         """Hand over the id of the process."""
@@ -101,19 +101,19 @@ class _Feed:
         """Forget the queue, but for the rest of a frame of which the recorder has the start."""
         kept = deque(frame for frame in self._queue if frame.is_begun)
         for frame in self._queue:
-            if frame.side is not None and not frame.is_begun:
+            if not frame.is_begun:
                 self._lost[frame.side] += frame.weight
         self._queue, self._bytes = kept, sum(frame.size for frame in kept)
 
     def _tell_lost(self, side: Side) -> None:
         if lost := self._lost[side]:
             self._lost[side] = 0
-            self._put(LOST[side], b"%d" % lost, side, lost)
+            self._put(LOST, b"%d" % lost, side=side, weight=lost)
 
-    def _put(self, kind: int, data: bytes, side: Side | None = None, weight: int = 0) -> None:
+    def _put(self, kind: int, data: bytes, *, side: Side = Side.CLIENT, weight: int = 0) -> None:
         if self._is_broken:
             return
-        head = HEADER.pack(kind, time.monotonic() - self._start, len(data))
+        head = HEADER.pack(kind, SIDES.index(side), time.monotonic() - self._start, len(data))
         frame = _Frame(head + data, side, weight)
         if not self._queue:  # at once, so that nothing waits here if this process is killed
             self._send(frame)

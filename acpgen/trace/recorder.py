@@ -11,7 +11,7 @@ import signal
 import struct
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,13 @@ from typing import Any
 from acpgen.roles import Side
 from acpgen.trace.writing import make_mask, trace_file
 
-HEADER = struct.Struct("!BdI")
-"""Of a frame: its kind, the seconds since the start, and the bytes that follow."""
-SENT = {Side.CLIENT: 0, Side.AGENT: 1}
-"""The kinds of frames with bytes of a side."""
-LOST = {Side.CLIENT: 2, Side.AGENT: 3}
-"""The kinds of frames that stand for bytes of a side which were not handed over: their number."""
-STARTED, ENDED = 4, 5
-"""The kinds of frames for the start of the command, with its process id, and its end, with the exit code."""
+HEADER = struct.Struct("!BBdI")
+"""Of a frame: its kind, the number of a side, the seconds since the start, and the bytes that follow."""
+SENT, LOST, STARTED, ENDED = range(4)
+"""The kinds of frames: with bytes of a side, or the number of those that were not handed over; for the start of the
+command, with its process id, and for its end, with the exit code."""
+SIDES = tuple(Side)
+"""The sides by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,40 +61,35 @@ def say(text: str) -> None:
 class _Lines:
     """The lines of one side. Of a line that is too long, the start is kept."""
 
-    def __init__(self, limit: int, add: Callable[[bytes, float, int], None]) -> None:
-        self._limit = limit
-        self._add = add
+    def __init__(self) -> None:
+        self._limit = max_line()
         self._kept = bytearray()
         self._size = 0
         self._is_skipping = False  # the start of the line was lost
 
-    def feed(self, chunk: bytes, at: float) -> None:
-        """Add bytes."""
+    def feed(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
+        """Add bytes; the lines that end in them, each with its size."""
         *ends, rest = chunk.split(b"\n")
         for part in ends:
             self._keep(part)
-            self.end(at)
+            yield from self.end()
         self._keep(rest)
 
-    def lose(self) -> None:
-        """Forget the line: some of it was lost."""
-        self._clear()
-        self._is_skipping = True
+    def end(self) -> Iterator[tuple[bytes, int]]:
+        """The line, unless it is blank. Another one begins."""
+        if not self._is_skipping and self._kept.strip():
+            yield bytes(self._kept), self._size
+        self.lose(is_skipping=False)
 
-    def end(self, at: float) -> None:
-        """Add the line, unless it is blank."""
-        if not self._is_skipping and (line := bytes(self._kept)).strip():
-            self._add(line, at, self._size)
-        self._clear()
+    def lose(self, *, is_skipping: bool = True) -> None:
+        """Forget the line: some of it was lost."""
+        self._kept.clear()
+        self._size = 0
+        self._is_skipping = is_skipping
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
         self._kept += part[: max(0, self._limit + 1 - len(self._kept))]
-
-    def _clear(self) -> None:
-        self._kept.clear()
-        self._size = 0
-        self._is_skipping = False
 
 
 class _Recorder:
@@ -103,38 +97,35 @@ class _Recorder:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._lines = {SENT[side]: _Lines(max_line(), self._adder(side)) for side in Side}
+        self._lines = {side: _Lines() for side in Side}
         self._command: int | None = None
-
-    def _adder(self, side: Side) -> Callable[[bytes, float, int], None]:
-        def add(line: bytes, at: float, size: int) -> None:
-            self._write("message", line, sender=side.value, to=side.peer.value, at=at, size=size)
-
-        return add
 
     def run(self, frames: int) -> None:
         """Read frames to their end. If that comes before the end of the command, the pump was killed."""
         with open(frames, "rb", buffering=2**16) as stream:
             while len(head := stream.read(HEADER.size)) == HEADER.size:
-                kind, at, size = HEADER.unpack(head)
-                self._take(kind, at, stream.read(size))
+                kind, side, at, size = HEADER.unpack(head)
+                self._take(kind, SIDES[side], at, data=stream.read(size))
         if self._command is not None:
             _kill(self._command)
 
-    def _take(self, kind: int, at: float, data: bytes) -> None:
-        if kind in self._lines:
-            self._lines[kind].feed(data, at)
+    def _take(self, kind: int, side: Side, at: float, *, data: bytes) -> None:
+        if kind == SENT:
+            self._add(side, self._lines[side].feed(data), at)
+        elif kind == LOST:
+            self._lines[side].lose()
+            self._write("event", at, **{"from": side.value, "lost": int(data)})
         elif kind == STARTED:
             self._command = int(data)
-        elif kind == ENDED:
-            self._command = None
-            for lines in self._lines.values():
-                lines.end(at)
-            self._write("event", at, end=int(data))
         else:
-            side = next(side for side, lost in LOST.items() if lost == kind)
-            self._lines[SENT[side]].lose()
-            self._write("event", at, **{"from": side.value, "lost": int(data)})
+            self._command = None
+            for each, lines in self._lines.items():
+                self._add(each, lines.end(), at)
+            self._write("event", at, end=int(data))
+
+    def _add(self, side: Side, lines: Iterable[tuple[bytes, int]], at: float) -> None:
+        for line, size in lines:
+            self._write("message", line, sender=side.value, to=side.peer.value, at=at, size=size)
 
     def _write(self, method: str, *values: Any, **named: Any) -> None:
         if self._file is None:
