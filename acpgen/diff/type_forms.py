@@ -28,8 +28,7 @@ def spelled(expression: ir.TypeExpr, name: Callable[[str], str]) -> Spelling:
         case ir.Ref(target):
             return Spelling(("ref", name(target)))
         case ir.Scalar(primitive=primitive, annotations=annotations):
-            bounds = (expression.minimum, expression.maximum, expression.min_length)
-            return Spelling(("scalar", primitive), bounds, annotations)
+            return Spelling(("scalar", primitive), (*expression.bounds.items(),), annotations)
         case ir.Const(value):
             return Spelling(("const", type(value).__name__, value))
         case ir.Choice(primitive=primitive, values=values, open=is_open):
@@ -65,16 +64,9 @@ def _bounds(expression: ir.TypeExpr) -> str:
 
 
 def _limits(scalar: ir.Scalar) -> str:
-    parts = [
-        f"{text} {bound:g}" if isinstance(bound, float) else f"{text} {bound}"
-        for text, bound in (
-            ("at least", scalar.minimum),
-            ("at most", scalar.maximum),
-            ("of length at least", scalar.min_length),
-        )
-        if bound is not None
-    ]
-    return ", " + ", ".join(parts) if parts else ""
+    texts = {"minimum": "at least", "maximum": "at most", "min_length": "of length at least"}
+    bounds = scalar.bounds.items()
+    return "".join(f", {texts[name]} {f'{each:g}' if isinstance(each, float) else each}" for name, each in bounds)
 
 
 def shown_annotations(expression: ir.TypeExpr) -> str:

@@ -8,15 +8,7 @@ from typing import ClassVar
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.condition_tests import test
-from acpgen.emit.conversions import (
-    READERS,
-    TYPES,
-    Reading,
-    TagTable,
-    Writing,
-    decoder,
-    encoder,
-)
+from acpgen.emit.conversions import READERS, TYPES, Reading, TagTable, Writing, decoder, encoder
 from acpgen.emit.properties import Properties
 from acpgen.emit.source import (
     LINE_LENGTH,
@@ -72,23 +64,17 @@ class OptionalLine:
 class DefinitionCodec:
     """The base of the views: one definition."""
 
+    template: ClassVar[str] = "codec/alias.jinja"
+    """The template of the decoder of this kind of definition."""
+
     def __init__(self, definition: ir.Definition, reading: Reading, writing: Writing) -> None:
         self.definition = definition
         self._reading = reading
         self._writing = writing
-
-    template: ClassVar[str] = "codec/alias.jinja"
-    """The template of the decoder of this kind of definition."""
-
-    @property
-    def hint(self) -> Code:
+        self.hint = hint(ir.Ref(definition.name), module=TYPES)
         """The qualified type."""
-        return hint(ir.Ref(self.definition.name), module=TYPES)
-
-    @property
-    def decoder(self) -> Code:
+        self.decoder = decoder(definition.name)
         """The name of the decoder."""
-        return decoder(self.definition.name)
 
 
 class AliasCodec(DefinitionCodec):
@@ -129,20 +115,19 @@ class StructCodec(DefinitionCodec):
     template = "codec/decode_struct.jinja"
     definition: ir.Struct
 
-    @property
-    def decoder_header(self) -> Code:
-        """The first line of the decoder."""
-        return function_header(self.decoder, "raw: Any", self.hint)
-
-    @property
-    def encoder_header(self) -> Code:
-        """The first line of the encoder."""
-        return function_header(self.encoder, f"value: {self.hint}", "dict[str, Any]")
-
-    @property
-    def bare_decoder(self) -> Code:
+    def __init__(self, definition: ir.Struct, reading: Reading, writing: Writing) -> None:
+        super().__init__(definition, reading, writing)
+        self.encoder = encoder(definition.name)
+        self.decoder_header = function_header(self.decoder, "raw: Any", self.hint)
+        self.encoder_header = function_header(self.encoder, f"value: {self.hint}", "dict[str, Any]")
+        self.bare_decoder = assigned(f"{self.decoder}: Final", f"partial(decode_bare, {self.hint})", indent=0)
         """The statement that makes the decoder from that of the shared base."""
-        return assigned(f"{self.decoder}: Final", f"partial(decode_bare, {self.hint})", indent=0)
+        self.result = Code("opened(result)" if definition.name in reading.watched else "result")
+        """The expression of the result; the class of a tag that only an opened union admits is reported."""
+        self.rejects = test(definition.rejects) if definition.rejects is not None else None
+        """The condition for objects that the schema excludes, if there is one."""
+        self.rejection = literal(f"{definition.name}, from which this object is excluded")
+        """The expectation in the error for an excluded object."""
 
     @cached_property
     def fields(self) -> list[FieldLine]:
@@ -153,38 +138,15 @@ class StructCodec(DefinitionCodec):
             for each in self.definition.fields
         ]
         if self.definition.keeps_extra:
-            lines.append(FieldLine(identifier(ir.EXTRA_FIELD), self._extra))
+            known = [literal(field.wire) for field in self.definition.fields]
+            test = f" if name not in {{{', '.join(known)}}}" if known else ""
+            extra = Code(f"{{name: item for name, item in data.items(){test}}}")
+            lines.append(FieldLine(identifier(ir.EXTRA_FIELD), extra))
         return lines
-
-    @property
-    def _extra(self) -> Code:
-        known = [literal(field.wire) for field in self.definition.fields]
-        test = f" if name not in {{{', '.join(known)}}}" if known else ""
-        return Code(f"{{name: item for name, item in data.items(){test}}}")
 
     def is_bare(self, classes: Classes) -> bool:
         """True if the functions of the shared base do for this class."""
         return classes.adds_nothing(self.definition) and self.result == "result"
-
-    @property
-    def result(self) -> Code:
-        """The expression of the result; the class of a tag that only an opened union admits is reported."""
-        return Code("opened(result)" if self.definition.name in self._reading.watched else "result")
-
-    @property
-    def rejects(self) -> Code | None:
-        """The condition for objects that the schema excludes, if there is one."""
-        return test(self.definition.rejects) if self.definition.rejects is not None else None
-
-    @property
-    def rejection(self) -> Code:
-        """The expectation in the error for an excluded object."""
-        return literal(f"{self.definition.name}, from which this object is excluded")
-
-    @property
-    def encoder(self) -> Code:
-        """The name of the encoder."""
-        return encoder(self.definition.name)
 
     @property
     def start(self) -> Code:
@@ -214,22 +176,17 @@ class StructCodec(DefinitionCodec):
     @cached_property
     def optional(self) -> list[OptionalLine]:
         """The attributes that are encoded only if they are set."""
-        return [self._optional(each) for each in self.definition.fields if each.may_be_unset]
-
-    @property
-    def conditional(self) -> list[OptionalLine]:
-        """The optional attributes that need an `if` statement."""
-        return self.optional[:-1] if self.last else self.optional
+        fields = [(each, f"value.{each.name}") for each in self.definition.fields if each.may_be_unset]
+        return [
+            OptionalLine(identifier(source), literal(each.wire), self._writing.write(each.type, source))
+            for each, source in fields
+        ]
 
     @property
     def last(self) -> OptionalLine | None:
         """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
         types = [each.type for each in self.definition.fields if each.may_be_unset]
         return self.optional[-1] if types and self._writing.is_plain(types[-1]) else None
-
-    def _optional(self, field: ir.Field) -> OptionalLine:
-        source = f"value.{field.name}"
-        return OptionalLine(identifier(source), literal(field.wire), self._writing.write(field.type, source))
 
 
 class UnionCodec(DefinitionCodec):
@@ -282,11 +239,6 @@ class TaggedUnionCodec(UnionCodec):
     def table(self) -> TagTable | None:
         """The table of decoders, if the tag alone decides."""
         return self._reading.tag_table(self.definition.name)
-
-    @property
-    def entries(self) -> list[FieldLine]:
-        """The tags and their decoders."""
-        return [FieldLine(literal(each.tag), decoder(each.target)) for each in self.definition.variants]
 
     @property
     def made(self) -> Code:

@@ -122,6 +122,6 @@ def _annotation(definition: ir.Definition, model: ir.Model) -> str:
     if isinstance(definition, ir.Struct):
         return definition.name
     targets = [resolved(target, model) for target in alias_target(definition)]
-    if isinstance(targets[0], ir.Scalar) and targets[0].is_bounded:
+    if isinstance(targets[0], ir.Scalar) and targets[0].bounds:
         return definition.name
     return " | ".join(sorted(hint(target) for target in targets))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members, references, types_of
+from acpgen.ir.order import members, reachable
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
@@ -36,20 +36,8 @@ def directions(model: ir.Model, roles: Sequence[RoleRecord]) -> Directions:
         written += params * is_called + result * is_handled
         if is_handled and method.gate is not None:  # `advertise` decodes what it has encoded and changed
             read.append(ir.Ref(names.class_name(method.gate.root)))
-    decoded = _closure(read, model)
-    return Directions(decoded, _closure([*written, *_written_to_compare(decoded, model)], model))
-
-
-def _closure(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[str]:
-    """The definitions in `expressions`, and all that these consist of."""
-    found = set[str]()
-    pending = [name for each in expressions for name in references(each)]
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += [inner for each in types_of(model.by_name[name]) for inner in references(each)]
-    return frozenset(found)
+    decoded = reachable(read, model)
+    return Directions(decoded, reachable([*written, *_written_to_compare(decoded, model)], model))
 
 
 def _written_to_compare(decoded: Iterable[str], model: ir.Model) -> Iterator[ir.TypeExpr]:

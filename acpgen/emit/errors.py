@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import Report
-from acpgen.emit.conversions import TYPES, decoder, encoder
+from acpgen.emit.conversions import TYPES
 from acpgen.emit.source import Code, field_hint, identifier
 from acpgen.ir import model as ir
 
@@ -54,48 +54,24 @@ class ErrorsView:
     """The errors of a package."""
 
     def __init__(self, errors: ir.Errors, models: Sequence[ir.Model]) -> None:
+        struct = models[0].struct(errors.object) if errors.object else None
+        fields = struct.fields if struct else ()
+        data = next((field for field in fields if field.wire == "data"), None)
+        more = [field for field in fields if field.wire not in _OWN]
         self.codes = errors.codes
-        self._struct: ir.Struct | None = models[0].struct(errors.object) if errors.object else None
-
-    @property
-    def object(self) -> Code | None:
+        self.object = errors.object
         """The class of the error object, if the schema defines one."""
-        return identifier(self._struct.name) if self._struct else None
-
-    @property
-    def encoder(self) -> Code:
-        """The encoder of the error object."""
-        return encoder(self._struct.name if self._struct else "")
-
-    @property
-    def decoder(self) -> Code:
-        """The decoder of the error object."""
-        return decoder(self._struct.name if self._struct else "")
-
-    @property
-    def data_hint(self) -> Code:
-        """The annotation of `data`."""
-        found = [field for field in self._fields if field.wire == "data"]
-        return field_hint(found[0], module=TYPES) if found else Code("Any")
-
-    @property
-    def extras(self) -> list[ExtraView]:
+        self.data_hint = field_hint(data, module=TYPES) if data else Code("Any")
+        self.extras = [_extra(field) for field in more]
         """The properties that JSON-RPC does not define."""
-        own = [
-            ExtraView(name := identifier(field.name), field_hint(field, module=TYPES), Code("UNSET"), name)
-            for field in self._fields
-            if field.wire not in _OWN
-        ]
-        if self._struct is not None and self._struct.keeps_extra:
+        if struct is not None and struct.keeps_extra:
             made = Code(f"{{}} if {ir.EXTRA_FIELD} is None else {ir.EXTRA_FIELD}")
-            own.append(ExtraView(identifier(ir.EXTRA_FIELD), Code("dict[str, Any] | None"), Code("None"), made))
-        return own
-
-    @property
-    def uses_unset_type(self) -> bool:
+            hint = Code("dict[str, Any] | None")
+            self.extras.append(ExtraView(identifier(ir.EXTRA_FIELD), hint, Code("None"), made))
+        self.uses_unset_type = any(field.may_be_unset for field in more) or (data is not None and data.may_be_unset)
         """True if an annotation contains `UnsetType`."""
-        return any(field.may_be_unset for field in self._fields if field.wire == "data" or field.wire not in _OWN)
 
-    @property
-    def _fields(self) -> tuple[ir.Field, ...]:
-        return self._struct.fields if self._struct else ()
+
+def _extra(field: ir.Field) -> ExtraView:
+    name = identifier(field.name)
+    return ExtraView(name, field_hint(field, module=TYPES), Code("UNSET"), name)

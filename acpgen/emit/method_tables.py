@@ -31,12 +31,22 @@ class RecordView:
         self._is_called = is_called
         self._reading = Reading(model)
         self._writing = Writing(model)
+        self.is_gated = method.gate is not None
+        """True if the method needs a capability."""
+        self.negotiates = is_handled and negotiating(model) is method
+        """True if the package handles the method, which negotiates the version."""
+        is_request = method.kind is ir.MethodKind.REQUEST
+        self.parts = [method.params, *([method.result or ir.AnyJson()] if is_request else [])]
+        """The types of the params and, for a request, of the result."""
+        read = [*([method.params] if is_handled else []), *(self.parts[1:] if is_called else [])]
+        self.readers = [self._reading.reader(each) for each in read if self._reading.decoded_by(each) is None]
+        """The functions of `_decode` that the record uses."""
 
     def record(self, side: Side) -> Code:
         """The expression for the record in the table of `side`."""
-        arguments = [literal(self._method.wire), literal(self._method.name), self._takes]
-        if self._method.kind is ir.MethodKind.REQUEST:
-            arguments.append(self._gives)
+        takes = self._part(self._method.params, is_read=self._is_handled, is_written=self._is_called)
+        gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in self.parts[1:]]
+        arguments = [literal(self._method.wire), literal(self._method.name), takes, *gives]
         if self._method.gate is not None:
             arguments.append(_gate_argument(self._method.gate, self._model))
         if self._method.side != side.value:
@@ -45,47 +55,10 @@ class RecordView:
             arguments.append(Code(f"origin={literal(self._method.origin)}"))
         return enclosed("Method(", arguments, "),", indent=4)
 
-    @property
-    def readers(self) -> list[Code]:
-        """The functions of `_decode` that the record uses."""
-        found = [self._method.params] if self._is_handled else []
-        if self._is_called and self._method.result is not None:
-            found.append(self._method.result)
-        return [self._reading.reader(each) for each in found if self._reading.decoded_by(each) is None]
-
-    @property
-    def parts(self) -> list[ir.TypeExpr]:
-        """The types of the params and, for a request, of the result."""
-        return [self._method.params, *([self._result] if self._method.kind is ir.MethodKind.REQUEST else [])]
-
-    @property
-    def is_gated(self) -> bool:
-        """True if the method needs a capability."""
-        return self._method.gate is not None
-
-    @property
-    def negotiates(self) -> bool:
-        """True if the package handles the method, which negotiates the version."""
-        return self._is_handled and negotiating(self._model) is self._method
-
-    @property
-    def _result(self) -> ir.TypeExpr:
-        return self._method.result or ir.AnyJson()
-
-    @property
-    def _takes(self) -> Code:
-        decode = self._decoder(self._method.params)
-        if self.negotiates:
+    def _part(self, expression: ir.TypeExpr, *, is_read: bool, is_written: bool) -> Code:
+        arguments, decode = [hint(expression, module=TYPES)], self._decoder(expression)
+        if self.negotiates and expression is self._method.params:
             decode = Code(f"negotiated(PROTOCOL_INFO, {decode or 'anything'})")
-        return self._part(self._method.params, decode, is_read=self._is_handled, is_written=self._is_called)
-
-    @property
-    def _gives(self) -> Code:
-        decode = self._decoder(self._result)
-        return self._part(self._result, decode, is_read=self._is_called, is_written=self._is_handled)
-
-    def _part(self, expression: ir.TypeExpr, decode: Code | None, *, is_read: bool, is_written: bool) -> Code:
-        arguments = [hint(expression, module=TYPES)]
         if is_read and decode is not None:
             arguments.append(Code(f"decode={decode}"))
         if is_written and (encode := self._encoder(expression)) is not None:
@@ -126,47 +99,26 @@ class TableView:
     """The table of the methods that a side handles, in a package for `roles`."""
 
     def __init__(self, side: Side, model: ir.Model, roles: Sequence[RoleRecord]) -> None:
-        self._side = side
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
+        methods = [method for method in model.methods if side in method.handlers]
         self.views = [
-            RecordView(method, model, is_handled=is_handled, is_called=is_called)
-            for method in _requests_first(model, side)
+            RecordView(method, model, is_handled=is_handled, is_called=is_called) for method in _beside_twins(methods)
         ]
         """The views of the records."""
         self.name = identifier(side.methods)
         """The name of the table."""
         self.side = literal(side.value)
-        """The side, as a literal."""
-
-    @property
-    def doc(self) -> Code:
-        """The docstring of the table."""
-        return docstring(f"The methods that the {self._side.value} handles, by wire name.", 0)
-
-    @property
-    def records(self) -> list[Code]:
-        """The expressions for them."""
-        return [each.record(self._side) for each in self.views]
-
-    @property
-    def readers(self) -> list[Code]:
-        """The functions of `_decode` that the records use."""
-        return [reader for each in self.views for reader in each.readers]
+        self.doc = docstring(f"The methods that the {side.value} handles, by wire name.", 0)
+        self.records = [each.record(side) for each in self.views]
+        """The expressions for the records."""
 
 
-def _requests_first(model: ir.Model, side: Side) -> list[ir.Method]:
-    """The methods that `side` handles. The notification with the name of a request comes after that."""
-    methods = [method for method in model.methods if side in method.handlers]
-    twins = {method.wire: method for method in methods if method.kind is not ir.MethodKind.REQUEST}
-    requests = {method.wire for method in methods if method.kind is ir.MethodKind.REQUEST}
-    found = list[ir.Method]()
-    for method in methods:
-        if method.kind is ir.MethodKind.REQUEST:
-            found += [method, twins[method.wire]] if method.wire in twins else [method]
-        elif method.wire not in requests:
-            found.append(method)
-    return found
+def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:
+    """The methods in order, but the notification with the name of a request comes after that."""
+    places = {method.wire: at for at, method in enumerate(methods)}
+    places |= {method.wire: at for at, method in enumerate(methods) if method.kind is ir.MethodKind.REQUEST}
+    return sorted(methods, key=lambda each: (places[each.wire], each.kind is not ir.MethodKind.REQUEST))
 
 
 def _gate_argument(gate: Gate, model: ir.Model) -> Code:

@@ -69,8 +69,7 @@ def camel(attribute: str) -> str:
 
 
 def _of_scalar(scalar: ir.Scalar) -> Iterator[tuple[str, str | float]]:
-    bounds = {"minimum": scalar.minimum, "maximum": scalar.maximum, "minLength": scalar.min_length}
-    yield from ((name, bound) for name, bound in bounds.items() if bound is not None)
+    yield from ((camel(name), bound) for name, bound in scalar.bounds.items())
     yield from scalar.annotations
 
 

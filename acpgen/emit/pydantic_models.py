@@ -7,10 +7,11 @@ the members are tried in the order of the schema, as everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.condition_tests import test
-from acpgen.emit.source import Code, docstring, identifier, is_immutable, listed, literal
+from acpgen.emit.source import Code, docstring, identifier, is_immutable, listed, literal, value_with
 from acpgen.emit.source import hint as plain_hint
 from acpgen.emit.types import (
     AliasView,
@@ -55,7 +56,7 @@ def attribute_name(wire: str) -> Code:
 def hint(expression: ir.TypeExpr) -> Code:
     """The annotation for a value of `expression`, with its limits."""
     match expression:
-        case ir.Scalar() if expression.is_bounded:
+        case ir.Scalar() if expression.bounds:
             return _annotated(plain_hint(expression), _bounds(expression))
         case ir.ListOf(item=item, min_items=least):
             known = Code(f"list[{hint(item)}]")
@@ -72,9 +73,12 @@ def _annotated(known: str, extra: str) -> Code:
     return Code(f"Annotated[{known}, {extra}]")
 
 
+_BOUNDS = {"minimum": "ge", "maximum": "le", "min_length": "min_length"}
+"""The arguments of `pydantic.Field` for bounds."""
+
+
 def _bounds(scalar: ir.Scalar) -> Code:
-    given = {"ge": scalar.minimum, "le": scalar.maximum, "min_length": scalar.min_length}
-    arguments = (Code(f"{name}={literal(bound)}") for name, bound in given.items() if bound is not None)
+    arguments = (Code(f"{_BOUNDS[name]}={literal(bound)}") for name, bound in scalar.bounds.items())
     return Code(f"pydantic.Field({listed(arguments)})")
 
 
@@ -155,35 +159,21 @@ def _other_is_apart(union: ir.TaggedUnion) -> bool:
 
 def value(known: ir.Value, model: ir.Model) -> Code:
     """The expression that creates a new `known` each time it is evaluated."""
-    match known:
-        case ir.Literal(scalar):
-            return literal(scalar)
-        case ir.ListValue(items):
-            return Code(f"[{listed(value(item, model) for item in items)}]")
-        case ir.MapValue(items):
-            return Code("{" + listed(Code(f"{literal(key)}: {value(item, model)}") for key, item in items) + "}")
-        case ir.Construct(name):
-            return Code(f"{identifier(name)}.model_validate({_json(known, model)})")
+
+    def validated(made: ir.Construct) -> Code:
+        return Code(f"{identifier(made.name)}.model_validate({_json(made, model)})")
+
+    return value_with(known, validated)
 
 
-def _json(known: ir.Value, model: ir.Model) -> Code:
-    """A default as JSON; an object also has the constants that its class requires."""
-    match known:
-        case ir.Construct(name, arguments):
-            fields, given = model.struct(name).fields, dict(arguments)
-            constants = {
-                each.wire: ir.Literal(each.type.value)
-                for each in fields
-                if isinstance(each.type, ir.Const) and each.required
-            }
-            named: dict[str, ir.Value] = {each.wire: given[each.name] for each in fields if each.name in given}
-            return _json(ir.MapValue(tuple({**constants, **named}.items())), model)
-        case ir.ListValue(items):
-            return Code(f"[{listed(_json(item, model) for item in items)}]")
-        case ir.MapValue(items):
-            return Code("{" + listed(Code(f"{literal(key)}: {_json(item, model)}") for key, item in items) + "}")
-        case ir.Literal():
-            return value(known, model)
+def _json(made: ir.Construct, model: ir.Model) -> Code:
+    """An instance as JSON, with the constants that its class requires."""
+    fields, given = model.struct(made.name).fields, dict(made.arguments)
+    constants = {
+        each.wire: ir.Literal(each.type.value) for each in fields if isinstance(each.type, ir.Const) and each.required
+    }
+    named: dict[str, ir.Value] = {each.wire: given[each.name] for each in fields if each.name in given}
+    return value_with(ir.MapValue(tuple({**constants, **named}.items())), partial(_json, model=model))
 
 
 class PydanticAlias(AliasView):

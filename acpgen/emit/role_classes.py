@@ -17,50 +17,28 @@ class MethodView:
 
     def __init__(self, method: ir.Method, model: ir.Model) -> None:
         self.method = method
-        self._model = model
-
-    @property
-    def is_request(self) -> bool:
-        """True for a request, false for a notification."""
-        return self.method.kind is ir.MethodKind.REQUEST
-
-    @property
-    def result(self) -> ir.TypeExpr:
+        self.is_request = method.kind is ir.MethodKind.REQUEST
+        self.result = method.result or ir.Scalar(primitive=ir.Primitive.NULL)
         """The type of the result; null for a notification."""
-        return self.method.result or ir.Scalar(primitive=ir.Primitive.NULL)
-
-    @property
-    def uses_any(self) -> bool:
+        self.uses_any = ir.AnyJson() in (method.params, self.result)
         """True if the parameters or the result are annotated with `Any`."""
-        return ir.AnyJson() in (self.method.params, self.result)
-
-    @property
-    def negotiates(self) -> bool:
+        self.negotiates = negotiating(model) is method
         """True for the request that negotiates the version."""
-        return negotiating(self._model) is self.method
-
-    @property
-    def cancels(self) -> bool:
+        cancel = model.envelope.cancel
+        self.cancels = cancel is not None and cancel.method == method.wire
         """True for the notification that cancels a request."""
-        cancel = self._model.envelope.cancel
-        return cancel is not None and cancel.method == self.method.wire
-
-    @property
-    def doc(self) -> Code:
+        self.doc = docstring(_text(method, model), indent=8)
         """The docstring: description, capability gate and origin."""
-        what = self.method.doc or f"`{self.method.wire}`, which the schema does not describe."
-        return docstring("\n\n".join(filter(None, (what, self._gate_text, self._origin_text))), indent=8)
 
-    @property
-    def _gate_text(self) -> str:
-        if self.method.gate is None:
-            return ""
-        paths = " or ".join(f"`{'.'.join(path)}`" for path in self.method.gate.paths)
-        return f"Needs {paths} in `{self.method.gate.root}`."
 
-    @property
-    def _origin_text(self) -> str:
-        return f"From {self.method.origin}." if self.method.origin != self._model.origin else ""
+def _text(method: ir.Method, model: ir.Model) -> str:
+    parts = [method.doc or f"`{method.wire}`, which the schema does not describe."]
+    if method.gate is not None:
+        paths = " or ".join(f"`{'.'.join(path)}`" for path in method.gate.paths)
+        parts.append(f"Needs {paths} in `{method.gate.root}`.")
+    if method.origin != model.origin:
+        parts.append(f"From {method.origin}.")
+    return "\n\n".join(parts)
 
 
 class SideView:
@@ -73,13 +51,11 @@ class SideView:
         """The attribute for the stub."""
         self.stub = identifier(side.stub)
         """The stub class."""
+        self.stub_doc = docstring(
+            f"The {self.name} at the other end: each method sends one message through its `Peer`."
+        )
         self.table_name = identifier(side.methods)
         """The name of the table."""
-
-    @property
-    def stub_doc(self) -> Code:
-        """The docstring of the stub."""
-        return docstring(f"The {self.name} at the other end: each method sends one message through its `Peer`.")
 
 
 class PassedView:
@@ -100,40 +76,37 @@ class RoleView:
     """One role: the methods that it handles, and the sides that it calls."""
 
     def __init__(self, role: RoleRecord, model: ir.Model) -> None:
-        self._role = role
         self.template = role.template
         """The name of the template of its module."""
         self.base = identifier(role.base)
         """The class to extend."""
         self.handled = [MethodView(each, model) for each in model.methods if {*role.sides} & {*each.handlers}]
         """The methods that the role handles."""
+        self.answers = any(view.is_request for view in self.handled)
         self.stubs = [SideView(side, model) for side in role.called]
         """The sides that the role calls."""
         self.tables = _merged(role.sides)
         """The tables of the methods that the role handles, as one."""
         self.peer_tables = _merged(role.called)
         """The same of those that it calls."""
-
-    @property
-    def module_doc(self) -> Code:
-        """The docstring of the module."""
-        stubs = " and ".join(f"`{each.stub}`" for each in self.stubs)
-        return docstring(f"Write {self._role.noun}: extend `{self.base}`, and call the peer by {stubs}.", 0)
-
-    @property
-    def base_doc(self) -> Code:
-        """The docstring of the class to extend."""
-        calls = " ".join(f"`self.{each.name}` calls the {each.name}." for each in self.stubs)
-        return docstring(
-            f"{self._role.noun.capitalize()}: override what it supports. {calls}\n\n"
-            'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
-            f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {self._role.name}."
-        )
-
-    @property
-    def parameters(self) -> Code:
+        self.parameters = listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
         """The parameters of the constructor: the stubs."""
-        return listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
+        views = [*self.handled, *(view for side in self.stubs for view in side.methods)]
+        used = {name for view in views for each in (view.method.params, view.result) for name in references(each)}
+        self.imported = imported_compactly(".types", used) if used else None
+        """The import of the names of `types` in the signatures, if there are any."""
+        self.uses_any = any(view.uses_any for view in views)
+        stubs = " and ".join(f"`{each.stub}`" for each in self.stubs)
+        self.module_doc = docstring(f"Write {role.noun}: extend `{self.base}`, and call the peer by {stubs}.", 0)
+        self.base_doc = docstring(self._base_text(role))
+
+    def _base_text(self, role: RoleRecord) -> str:
+        calls = " ".join(f"`self.{each.name}` calls the {each.name}." for each in self.stubs)
+        return (
+            f"{role.noun.capitalize()}: override what it supports. {calls}\n\n"
+            'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
+            f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {role.name}."
+        )
 
     @property
     def passed(self) -> list[PassedView]:
@@ -141,27 +114,6 @@ class RoleView:
         return [
             PassedView(view, side, self.stubs) for side in self.stubs[::-1] for view in side.methods if not view.cancels
         ]
-
-    @property
-    def answers(self) -> bool:
-        """True if the role handles requests."""
-        return any(view.is_request for view in self.handled)
-
-    @property
-    def imported(self) -> Code | None:
-        """The import of the names of `types` in the signatures, if there are any."""
-        known = [each for view in self.handled + self._called for each in (view.method.params, view.result)]
-        found = {name for each in known for name in references(each)}
-        return imported_compactly(".types", found) if found else None
-
-    @property
-    def _called(self) -> list[MethodView]:
-        return [view for side in self.stubs for view in side.methods]
-
-    @property
-    def uses_any(self) -> bool:
-        """True if a signature contains `Any`."""
-        return any(view.uses_any for view in self.handled + self._called)
 
 
 def _merged(sides: Sequence[Side]) -> Code:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from acpgen.diagnostics import internal_error
-from acpgen.emit.conversions import TYPES
+from acpgen.emit.conversions import decoder, encoder
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
 from acpgen.roles import Role
 from acpgen.schema.data import data_folder
@@ -42,9 +41,8 @@ def make_environment(up: Literal[".", ".."] = ".") -> Environment:
     )
     environment.globals["header"] = HEADER
     environment.globals["up"] = Code(up)
-    environment.filters.update(
-        identifier=identifier, literal=literal, docstring=docstring, hint=hint, qualified=partial(hint, module=TYPES)
-    )
+    environment.filters.update(identifier=identifier, literal=literal, docstring=docstring, hint=hint)
+    environment.filters.update(decoder=decoder, encoder=encoder)
     return environment
 
 

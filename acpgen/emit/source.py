@@ -12,7 +12,7 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
@@ -260,17 +260,26 @@ def field_hint(field: ir.Field, *, module: str = "") -> Code:
 
 def value(known: ir.Value, *, module: str = "") -> Code:
     """The expression that creates a new `known` each time it is evaluated."""
+
+    def constructed(made: ir.Construct) -> Code:
+        passed = (Code(f"{identifier(key)}={value(item, module=module)}") for key, item in made.arguments)
+        return Code(f"{identifier(module + made.name)}({listed(passed)})")
+
+    return value_with(known, constructed)
+
+
+def value_with(known: ir.Value, constructed: Callable[[ir.Construct], Code]) -> Code:
+    """The same, with the expressions for instances that `constructed` gives."""
     match known:
         case ir.Literal(scalar):
             return literal(scalar)
         case ir.ListValue(items):
-            return Code(f"[{', '.join(value(item, module=module) for item in items)}]")
+            return Code(f"[{listed(value_with(item, constructed) for item in items)}]")
         case ir.MapValue(items):
-            members = (f"{literal(key)}: {value(item, module=module)}" for key, item in items)
-            return Code("{" + ", ".join(members) + "}")
-        case ir.Construct(name, arguments):
-            passed = (f"{identifier(key)}={value(item, module=module)}" for key, item in arguments)
-            return Code(f"{identifier(module + name)}({', '.join(passed)})")
+            members = (Code(f"{literal(key)}: {value_with(item, constructed)}") for key, item in items)
+            return Code("{" + listed(members) + "}")
+        case ir.Construct():
+            return constructed(known)
 
 
 def is_immutable(known: ir.Value) -> bool:

@@ -17,7 +17,18 @@ from typing import Any, Protocol
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.generator import Library, PlainSchema, render_definitions
-from acpgen.emit.source import Code, assigned, docstring, field_hint, hint, identifier, is_immutable, literal, value
+from acpgen.emit.source import (
+    Code,
+    assigned,
+    docstring,
+    field_hint,
+    hint,
+    identifier,
+    is_immutable,
+    listed,
+    literal,
+    value,
+)
 from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.order import members, types_in
@@ -150,7 +161,7 @@ def is_limited(expression: ir.TypeExpr) -> bool:
     """True if a limit of the schema is part of the type itself, and not of a definition that it refers to."""
     scalars = [each for each in types_in(expression) if isinstance(each, ir.Scalar)]
     lists = [each for each in types_in(expression) if isinstance(each, ir.ListOf)]
-    return any(each.is_bounded for each in scalars) or any(each.min_items for each in lists)
+    return any(each.bounds for each in scalars) or any(each.min_items for each in lists)
 
 
 def needs_own_hint(expression: ir.TypeExpr) -> bool:
@@ -191,7 +202,7 @@ class BoundedAlias(AliasView):
 
     def _target(self, rendered: str) -> Code:
         match self._definition:
-            case ir.Alias(type=ir.Scalar() as scalar) if scalar.is_bounded:
+            case ir.Alias(type=ir.Scalar() as scalar) if scalar.bounds:
                 return Code(f"Annotated[{rendered}, {bounds(scalar)}]")
             case _:
                 return super()._target(rendered)
@@ -199,9 +210,7 @@ class BoundedAlias(AliasView):
 
 def bounds(scalar: ir.Scalar) -> Code:
     """The `Bounds(...)` of a scalar."""
-    given = {"minimum": scalar.minimum, "maximum": scalar.maximum, "min_length": scalar.min_length}
-    arguments = (f"{name}={literal(bound)}" for name, bound in given.items() if bound is not None)
-    return Code(f"Bounds({', '.join(arguments)})")
+    return Code(f"Bounds({listed(Code(f'{name}={literal(bound)}') for name, bound in scalar.bounds.items())})")
 
 
 def alias_target(definition: ir.Definition) -> tuple[ir.TypeExpr, ...]:

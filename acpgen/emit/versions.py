@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
@@ -44,6 +44,15 @@ def params_name(model: ir.Model) -> Code | None:
     return identifier(method.params.name) if method is not None and isinstance(method.params, ir.Ref) else None
 
 
+def _prefixes(models: Sequence[ir.Model]) -> list[str]:
+    """What goes before the name of a class in each version."""
+    return [""] if len(models) == 1 else [f"{folder(model)}." for model in models]
+
+
+def _union(names: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(names))
+
+
 @dataclass(frozen=True, slots=True)
 class StubView:
     """The import of the stub class of one version, and the expression for it."""
@@ -59,171 +68,105 @@ class StubClass:
 
     def __init__(self, side: Side, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self.name = identifier(side.stub)
-        self._module = Code(f".{identifier(role.name)}")
-        self._models = models
         self.function = identifier(f"remote_{side.value}")
         """The name of the function that gives the class."""
-
-    @property
-    def type(self) -> Code:
+        self.types = [identifier(f"{prefix}{side.stub}") for prefix in _prefixes(models)]
+        self.type = Code(_union(f"type[{each}]" for each in self.types))
         """The types of the class."""
-        return Code(_union([f"type[{name}]" for name in _names(self.name, self._models)]))
-
-    @property
-    def views(self) -> list[StubView]:
-        """The class of each version."""
-        if len(self._models) == 1:
-            return [StubView(literal(self._models[0].protocol), self._module, self.name, self.name)]
-        return [
-            StubView(literal(model.protocol), Code("."), folder(model), Code(f"{folder(model)}.{self.name}"))
-            for model in self._models
+        is_single = len(models) == 1
+        module = Code(f".{identifier(role.name)}" if is_single else ".")
+        self.views = [
+            StubView(literal(model.protocol), module, self.name if is_single else folder(model), each)
+            for model, each in zip(models, self.types, strict=True)
         ]
-
-
-def _names(name: str, models: Sequence[ir.Model]) -> list[str]:
-    """The name of a class in each version."""
-    return [name] if len(models) == 1 else [f"{folder(model)}.{name}" for model in models]
-
-
-def _union(names: Sequence[str]) -> str:
-    return " | ".join(dict.fromkeys(names))
+        """The class of each version."""
 
 
 class RoleTypes:
-    """The types of a role, each for all versions."""
+    """The types of a role, each for all versions, as literals."""
 
     def __init__(self, role: RoleRecord, models: Sequence[ir.Model]) -> None:
-        self._role = role
-        self._models = models
-        self._is_single = len(models) == 1
         self.spawns = role.spawns
         """True if the role starts its peer."""
         self.base = identifier(role.base)
         """The class to extend."""
         self.stubs = [StubClass(side, role, models) for side in role.called]
         """The stub of each side that the role calls."""
-
-    @property
-    def factory_doc(self) -> Code:
-        """The docstring of the type of a factory."""
-        peers = " and ".join(with_article(side.value) for side in self._role.called)
-        return docstring(f"Makes {self._role.noun} for {peers}; a subclass of `{self.base}` is such a factory.", 0)
-
-    @property
-    def imports(self) -> Code:
-        """The import of its classes, in a package of one version."""
         names = sorted([self.base, *(each.name for each in self.stubs)])
-        return Code(f"from .{identifier(self._role.name)} import {', '.join(names)}")
+        self.imports = Code(f"from .{identifier(role.name)} import {', '.join(names)}")
+        """The import of its classes, in a package of one version."""
+        peers = " and ".join(with_article(side.value) for side in role.called)
+        factory = f"Makes {role.noun} for {peers}; a subclass of `{self.base}` is such a factory."
+        self.factory_doc = docstring(factory, 0)
+        self._set_types(models)
 
-    @property
-    def bound(self) -> Code:
-        """The classes that a user extends, as a literal."""
-        return literal(_union(_names(self.base, self._models)))
-
-    @property
-    def factory(self) -> Code:
-        """The type of a factory, as a literal. It is generic if the role starts its peer."""
-        if not self.spawns and not self._is_single:
-            return self.any_factory
+    def _set_types(self, models: Sequence[ir.Model]) -> None:
+        bases = [f"{prefix}{self.base}" for prefix in _prefixes(models)]
+        self.bound = literal(_union(bases))
+        """The classes that a user extends."""
+        self.any_factory = literal(f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(bases)}]")
+        """The type of a factory for any version."""
         made = "C" if self.spawns else self.base
-        by_version = zip(*(_names(each.name, self._models) for each in self.stubs), strict=True)
-        return literal(_union([f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version]))
-
-    @property
-    def any_factory(self) -> Code:
-        """The type of a factory for any version, as a literal."""
-        return literal(f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(_names(self.base, self._models))}]")
-
-    @property
-    def any_params(self) -> Code:
-        """The params of the request that negotiates the version, as a literal."""
-        prefixes = ["" if self._is_single else f"{folder(model)}." for model in self._models]
-        names = [params_name(model) for model in self._models]
-        types = [f"{prefix}{name}" if name else "Any" for prefix, name in zip(prefixes, names, strict=True)]
-        return literal(_union(types))
-
-    @property
-    def any_connection(self) -> Code:
-        """The connection that negotiates the version, as a literal."""
-        return literal(_union([f"AgentConnection[{name}]" for name in _names(self.base, self._models)]))
-
-    @property
-    def any_process(self) -> Code:
-        """The same for a process."""
-        return literal(_union([f"AgentProcess[{name}]" for name in _names(self.base, self._models)]))
+        by_version = zip(*(each.types for each in self.stubs), strict=True)
+        factories = literal(_union(f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version))
+        self.factory = factories if self.spawns or len(models) == 1 else self.any_factory
+        """The type of a factory. It is generic if the role starts its peer."""
+        params = [(prefix, params_name(model)) for prefix, model in zip(_prefixes(models), models, strict=True)]
+        self.any_params = literal(_union(f"{prefix}{name}" if name else "Any" for prefix, name in params))
+        """The params of the request that negotiates the version."""
+        self.any_connection, self.any_process = (
+            literal(_union(f"{kind}[{name}]" for name in bases)) for kind in ("AgentConnection", "AgentProcess")
+        )
+        """The connection that negotiates the version, and the same for a process."""
 
 
 class RulesView:
     """The rules of the protocol in one version."""
 
     def __init__(self, model: ir.Model) -> None:
+        how = model.negotiation
         self.model = model
         self.cancel = model.envelope.cancel
-        self.negotiation = model.negotiation
-        self.unsupported = model.negotiation.unsupported if model.negotiation else None
-
-    @property
-    def least(self) -> Code:
+        self.negotiation = how
+        self.unsupported = how.unsupported if how else None
+        self.least = value(least_members(model, how.method, how.version)) if how else Code("{}")
         """The smallest params of the request that negotiates the version."""
-        found = self.negotiation
-        return value(least_members(self.model, found.method, found.version)) if found else Code("{}")
 
 
 class VersionsView:
     """The versions of a package."""
 
     def __init__(self, models: Sequence[ir.Model], roles: Sequence[Role]) -> None:
-        self._models = models
         self.roles = [RoleTypes(role.record, models) for role in roles]
         self.protocols = [RulesView(model) for model in models]
-
-    @property
-    def spawns(self) -> bool:
-        """True if a role starts its peer."""
-        return any(role.spawns for role in self.roles)
-
-    @property
-    def standard_names(self) -> dict[str, set[str]]:
+        self.standard_names = _standard_names(self.roles, models)
         """The names of the standard library that the text uses, by module."""
-        if not self.roles:
-            return {"collections.abc": {"Mapping"}, "typing": {"Final"}}
-        typing = {"TYPE_CHECKING", "Final", "TypeAlias"}
-        typing |= {"TypeVar"} if self.spawns else set()
-        typing |= {"Any"} if self.spawns or len(self._models) > 1 else set()
-        return {"collections.abc": {"Callable", "Mapping"}, "typing": typing}
-
-    @property
-    def standard(self) -> Code:
-        """The imports from the standard library."""
-        return standard_imports(self.standard_names)
-
-    @property
-    def imports(self) -> list[Code]:
+        self.standard = standard_imports(self.standard_names)
+        self.imports = [Code(each) for each in _type_imports(self.roles, models)]
         """The imports for type checkers."""
-        found: list[str] = []
-        spawned = "from .spawn import AgentConnection, AgentProcess"
-        if len(self._models) > 1:
-            found = [f"from . import {', '.join(map(folder, self._models))}", *([spawned] if self.spawns else [])]
-        else:
-            found = [role.imports for role in self.roles]
-            if self.spawns:
-                found.append(spawned)
-                if name := params_name(self._models[0]):
-                    found.append(f"from .types import {name}")
-        return [Code(each) for each in found]
-
-    @property
-    def record_names(self) -> list[str]:
-        """The record classes that are used, sorted."""
         used = {
-            "Cancellation": any(each.cancel is not None for each in self.protocols),
-            "Negotiation": any(each.negotiation is not None for each in self.protocols),
+            "Cancellation": any(each.cancel for each in self.protocols),
+            "Negotiation": any(each.negotiation for each in self.protocols),
             "ProtocolInfo": True,
-            "Unsupported": any(each.unsupported is not None for each in self.protocols),
+            "Unsupported": any(each.unsupported for each in self.protocols),
         }
-        return [name for name, is_used in used.items() if is_used]
+        self.record_names = [name for name, is_used in used.items() if is_used]
+        """The record classes that are used, sorted."""
+        self.records = listed(map(identifier, self.record_names))
 
-    @property
-    def records(self) -> Code:
-        """The same, as an import has them."""
-        return listed(map(identifier, self.record_names))
+
+def _standard_names(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> dict[str, set[str]]:
+    if not roles:
+        return {"collections.abc": {"Mapping"}, "typing": {"Final"}}
+    spawns = any(role.spawns for role in roles)
+    typing = {"TYPE_CHECKING", "Final", "TypeAlias"} | ({"Any", "TypeVar"} if spawns else set())
+    return {"collections.abc": {"Callable", "Mapping"}, "typing": typing | ({"Any"} if len(models) > 1 else set())}
+
+
+def _type_imports(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> list[str]:
+    spawns = any(role.spawns for role in roles)
+    spawned = ["from .spawn import AgentConnection, AgentProcess"] if spawns else []
+    if len(models) > 1:
+        return [f"from . import {', '.join(map(folder, models))}", *spawned]
+    name = params_name(models[0]) if spawns else None
+    return [*(role.imports for role in roles), *spawned, *([f"from .types import {name}"] if name else [])]

@@ -49,9 +49,10 @@ class Scalar:
     annotations: tuple[tuple[str, str], ...] = ()
 
     @property
-    def is_bounded(self) -> bool:
-        """True if some values of the primitive are refused."""
-        return (self.minimum, self.maximum, self.min_length) != (None, None, None)
+    def bounds(self) -> Mapping[str, float]:
+        """The bounds that there are, by attribute. Without any, no value of the primitive is refused."""
+        given = {"minimum": self.minimum, "maximum": self.maximum, "min_length": self.min_length}
+        return {name: bound for name, bound in given.items() if bound is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 from acpgen.ir import model as ir
-from acpgen.ir.order import parts, references
+from acpgen.ir.order import reachable
 from acpgen.ir.relations import Coverage
 
 
@@ -34,7 +34,7 @@ def watched(model: ir.Model) -> frozenset[str]:
     for definition in model.definitions:
         for earlier, later in _rivals(definition):
             if not coverage.disjoint(earlier, later):
-                found |= opened & _within(earlier, model)
+                found |= opened & reachable([earlier], model)
     return frozenset(found)
 
 
@@ -55,13 +55,3 @@ def _rivals(definition: ir.Definition) -> Iterator[tuple[ir.TypeExpr, ir.TypeExp
             rest = [each.type for each in fallbacks]
             yield from product([each.type for each in variants], rest)
             yield from combinations(rest, 2)
-
-
-def _within(expression: ir.TypeExpr, model: ir.Model) -> frozenset[str]:
-    """The definitions in values of `expression`, at any depth."""
-    found, todo = set[str](), list(references(expression))
-    while todo:
-        if (name := todo.pop()) not in found:
-            found.add(name)
-            todo += parts(model.by_name[name])
-    return frozenset(found)

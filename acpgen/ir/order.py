@@ -31,6 +31,17 @@ def _place(
         yield ordered[name]
 
 
+def reachable(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[str]:
+    """The definitions in values of `expressions`, at any depth."""
+    found = set[str]()
+    todo = [name for each in expressions for name in references(each)]
+    while todo:
+        if (name := todo.pop()) not in found:
+            found.add(name)
+            todo += [inner for each in types_of(model.by_name[name]) for inner in references(each)]
+    return frozenset(found)
+
+
 def needs(definition: ir.Definition) -> Iterable[str]:
     """The definitions that must exist before `definition` can: the base of a class, the members of a union or alias.
 
