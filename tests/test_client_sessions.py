@@ -416,10 +416,10 @@ def test_too_many_changes_cancel_the_turn(acp: ModuleType, version: int) -> None
                 for number in range(30):
                     await play.agent.say("x", message=f"m{number}")
                 await play.agent.receive("session/cancel")
+                await play.agent.end(request, "cancelled")
                 with pytest.raises(play.helpers.SlowReaderError, match=r"wait for their reader \(max_pending\)"):
                     async for _ in turn:
                         pass
-                await play.agent.end(request, "cancelled")
             assert len(session.state.entries) >= 30
             following = asyncio.ensure_future(session.ask("next"))
             await play.agent.end(await play.agent.prompted())
