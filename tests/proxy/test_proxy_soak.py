@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import logging
+import weakref
 from collections import Counter
 from random import Random
 from types import ModuleType
@@ -18,11 +21,6 @@ pytestmark = pytest.mark.every_python
 
 METHODS = ("session/prompt", "_x", "session/set_mode")
 CALLS = 12
-HOLDING = (
-    *("Hop.calls", "Hop._open", "Hop._passed", "Hop._cancelled", "Hop._pending", "Inbox._messages", "Tasks._running"),
-    *("InFlight._messages", "InFlight._cancelled", "InFlight.starting", "Held._counted"),
-)
-"""What holds messages, calls and tasks while they last."""
 
 
 def restless(acp: ModuleType) -> type[Any]:
@@ -65,9 +63,7 @@ class Neighbour:
         for _ in range(CALLS):
             match random.randrange(6):
                 case 0 | 1 | 2:
-                    number = random.choice((len(self.asked), f"{self.name}{len(self.asked)}"))
-                    self.asked.append(number)
-                    await self._send(self.end.request(random.choice(METHODS), prompt(json.dumps(number)), number))
+                    await self.ask()
                 case 3:
                     params = {"sessionId": random.choice(("s", "ask")), "update": {"sessionUpdate": "x"}}
                     await self._send(self.end.notify("session/update", params))
@@ -79,6 +75,11 @@ class Neighbour:
         if dies:
             self.is_open = False
             await self.end.close()
+
+    async def ask(self) -> None:
+        number = self.random.choice((len(self.asked), f"{self.name}{len(self.asked)}"))
+        self.asked.append(number)
+        await self._send(self.end.request(self.random.choice(METHODS), prompt(json.dumps(number)), number))
 
     async def listen(self) -> None:
         """Answer, late and out of order, until the other side has ended."""
@@ -107,7 +108,7 @@ class Neighbour:
             self.is_open = False
 
 
-async def converse(acp: ModuleType, seed: int) -> None:
+async def converse(acp: ModuleType, seed: int, records: list[logging.LogRecord]) -> None:
     """One conversation; fails if a call of a side that lives is answered twice, or never, or if something is left."""
     random = Random(seed)
     made: list[Any] = []
@@ -128,11 +129,15 @@ async def converse(acp: ModuleType, seed: int) -> None:
     sides = [Neighbour(End(client), "c", random), Neighbour(End(agent), "a", random)]
     dead = random.choice((None, 0, 1))
     listening = [asyncio.ensure_future(side.listen()) for side in sides]
+    await sides[0].ask()
+    await settled(sides)
+    idle = await left_in(made)
     await asyncio.gather(*(side.talk(number == dead) for number, side in enumerate(sides)))
     if dead is None:
         await settled(sides)
         for side in sides:
             assert side.answers == Counter(dict.fromkeys(side.asked, 1)), side.name
+        assert await left_in(made) == idle
         await sides[random.choice((0, 1))].end.close()
     await task
     for side in sides:
@@ -142,9 +147,21 @@ async def converse(acp: ModuleType, seed: int) -> None:
         assert max(side.answers.values(), default=1) == 1
         if number == 0:  # also if the agent has ended; an agent without a client has nobody to be answered by
             assert set(side.answers) >= set(sides[1].seen) or dead == 0
-    for stub in made:
-        left = {name: count for name, count in items_in(stub).items() if count and name in HOLDING}
-        assert not left
+    given = [weakref.ref(stub) for stub in made]
+    made.clear()
+    del near, far, client, agent, task, listening, side
+    for record in records:
+        record.exc_info = None  # has the frames of handlers
+    await asyncio.sleep(0)
+    gc.collect()
+    assert [each() for each in given if each() is not None] == []
+
+
+async def left_in(stubs: list[Any]) -> list[Counter[str]]:
+    """What the proxies of these stubs hold once nothing happens any more."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+    return [items_in(stub) for stub in stubs]
 
 
 async def settled(sides: list[Neighbour]) -> None:
@@ -163,7 +180,7 @@ def play(acp: ModuleType, seeds: range) -> None:
     async def main() -> None:
         for seed in seeds:
             try:
-                await asyncio.wait_for(converse(acp, seed), 60)
+                await asyncio.wait_for(converse(acp, seed, records), 60)
             except BaseException as error:
                 raise AssertionError(f"in conversation {seed}: {json.dumps(str(error))}") from error
 
