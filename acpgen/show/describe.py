@@ -16,7 +16,7 @@ from acpgen.ir import names
 from acpgen.ir.leniency import fallback, replaces_misfits, skips_misfits
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
-from acpgen.ir.relations import Coverage, resolved
+from acpgen.ir.relations import Coverage, without_null
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
@@ -279,10 +279,7 @@ class Describer:
         """The class and attribute at the end of `path`, starting from a value of the type."""
         place = None
         for wire in path:
-            found = resolved(expression, self._model)
-            while isinstance(found, ir.Nullable):
-                found = resolved(found.inner, self._model)
-            definition = self._model.by_name.get(found.name) if isinstance(found, ir.Ref) else None
+            definition = self._model.definition(without_null(expression, self._model))
             fields = definition.fields if isinstance(definition, ir.Struct) else ()
             field = next((each for each in fields if each.wire == wire), None)
             if definition is None or field is None:
@@ -367,9 +364,7 @@ def _members(definition: ir.Definition) -> Iterator[MemberEntry]:
             pass
         case _:
             return
-    for member in fallbacks:
-        member_hint = hint(member.type) if isinstance(member, ir.Candidate) else member.target
-        yield MemberEntry(hint=member_hint, tag=None, doc=member.doc)
+    yield from (MemberEntry(hint=hint(each.type), tag=None, doc=each.doc) for each in fallbacks)
 
 
 def _gates(uses: Uses) -> tuple[str, ...]:

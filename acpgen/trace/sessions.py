@@ -129,10 +129,10 @@ def _stated(updates: Updates, params: Any, key: str | None) -> str | None:
 
 
 def _tag_property(method: ir.Method, updates: Updates, model: ir.Model) -> str | None:
-    params = model.by_name.get(method.params.name) if isinstance(method.params, ir.Ref) else None
+    params = model.definition(method.params)
     fields = params.fields if isinstance(params, ir.Struct) else ()
     found = next((each.type for each in fields if each.wire == updates.property), None)
-    union = model.by_name.get(found.name) if isinstance(found, ir.Ref) else None
+    union = model.definition(found) if found is not None else None
     return union.tag if isinstance(union, ir.TaggedUnion) else None
 
 

@@ -11,6 +11,7 @@ from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
 from acpgen.ir.conditions import holds
 from acpgen.ir.leniency import repairs
+from acpgen.ir.relations import concrete
 from acpgen.schema.document import join
 from acpgen.text import cut
 
@@ -33,7 +34,7 @@ class Misfit:
 
 def misfits(expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
     """What in `value` does not fit `expression`, each with its pointer."""
-    match expression:
+    match concrete(expression, model):
         case ir.AnyJson():
             return
         case ir.Nullable(inner):
@@ -41,13 +42,13 @@ def misfits(expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) ->
                 yield from misfits(inner, value, model, at=at)
         case ir.Ref(name):
             yield from _defined(name, value, model, at=at)
-        case ir.ListOf() | ir.MapOf():
-            yield from _inner(expression, value, model, at=at)
+        case ir.ListOf() | ir.MapOf() as container:
+            yield from _inner(container, value, model, at=at)
         case ir.Const(constant):
             if value != constant or isinstance(value, bool) != isinstance(constant, bool):
                 yield _wrong(at, json.dumps(constant), value)
-        case ir.Scalar() | ir.Choice():
-            yield from _scalar(expression, value, at)
+        case ir.Scalar() | ir.Choice() as scalar:
+            yield from _scalar(scalar, value, at)
 
 
 def _inner(expression: ir.ListOf | ir.MapOf, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
@@ -109,11 +110,6 @@ def _scalar(expression: ir.Scalar | ir.Choice, value: Any, at: str) -> Iterator[
 
 def _defined(name: str, value: Any, model: ir.Model, *, at: str, tag: str | None = None) -> Iterator[Misfit]:
     match model.by_name[name]:
-        case ir.Alias(type=target):
-            yield from misfits(target, value, model, at=at)
-        case ir.Enum(primitive=primitive, members=members, open=is_open):
-            values = tuple(member.value for member in members)
-            yield from _scalar(ir.Choice(primitive=primitive, values=values, open=is_open), value, at)
         case ir.Struct() as struct:
             yield from _object(struct, value, model, at=at, tag=tag)
         case ir.UntaggedUnion(members=candidates):
