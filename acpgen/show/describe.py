@@ -152,10 +152,9 @@ class Describer:
 
         Raises `InputError` with the nearest name if there are none.
         """
-        found: list[Description] = []
         python_name = names.class_name(name) if name in self._definitions else name
-        if python_name in self._model.by_name or name in self._definitions:
-            found.append(self._named(name))
+        is_named = python_name in self._model.by_name or name in self._definitions
+        found: list[Description] = [self._named(name)] if is_named else []
         found += [self._method(method) for method in self._model.methods if name in (method.wire, method.name)]
         found += self._unhandled(name)
         if (value_entry := find_value(name, self._model, self._usage)) is not None:

@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
 
-
 Files = Mapping[str, File]
 """Files by digest: the inputs of packages that are not bundled."""
 
@@ -235,7 +234,7 @@ def _schema_in(file: File, protocol: int) -> Schema:
 
 def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
     for path in (Path(spec), Path(spec) / LOCK_NAME):
-        if _is_file(path):
+        if os.path.isfile(path):  # noqa: PTH113 - False for a name that no file can have
             return _recognised(read_file(path, label=spec if path == Path(spec) else path.as_posix()))
     if match := _RELEASE.fullmatch(spec):
         return [find_release(int(match[1]), match[2])]
@@ -257,15 +256,8 @@ def _recognised(file: File) -> Sequence[Found]:
     return [file]
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        return False
-
-
 def _read(spec: str) -> File:
-    if ":" in spec and not _is_file(Path(spec)):
+    if ":" in spec and not os.path.isfile(spec):  # noqa: PTH113 - as above
         label, data = read_in_revision(spec, in_folder=LOCK_NAME)
         return File(label=label, name=re.split(r"[/\\:]", label)[-1], data=data)
     return read_file(Path(spec), label=spec)
