@@ -11,7 +11,7 @@ from markupsafe import Markup
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol
-from acpgen.reference import markup
+from acpgen.reference import html
 from acpgen.reference.chapters import render_page
 from acpgen.sources.inputs import load
 from tests.diff_schemas import TEXT, message, thing
@@ -48,8 +48,8 @@ def characters_for(items: int, monkeypatch: pytest.MonkeyPatch) -> int:
             return super().__new__(cls, base)
 
     with monkeypatch.context() as patch:
-        patch.setattr(markup, "Markup", Counted)
-        markup.prose("- an item with `code`\n" * items, lambda _: None)
+        patch.setattr(html, "Markup", Counted)
+        html.prose("- an item with `code`\n" * items, lambda _: None)
     return made
 
 

@@ -13,9 +13,7 @@ from acpgen.diff.compare import compare
 from acpgen.emit.signatures import Signatures
 from acpgen.emit.versions import folder
 from acpgen.pipeline import Compiled
-from acpgen.reference.anchors import method_anchor, type_anchor
-from acpgen.reference.html import render_html
-from acpgen.reference.markup import code, link, prose
+from acpgen.reference.html import code, link, method_anchor, prose, render_html, type_anchor
 from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 
 

@@ -16,8 +16,7 @@ from typing import Any
 from acpgen.diagnostics import Severity
 from acpgen.emit.versions import folder
 from acpgen.ir import model as ir
-from acpgen.reference.anchors import method_anchor, type_anchor
-from acpgen.reference.html import render_html
+from acpgen.reference.html import method_anchor, render_html, type_anchor
 from acpgen.roles import Side
 from acpgen.trace.conversation import Kind, Seen
 from acpgen.trace.lines import Event
@@ -133,12 +132,13 @@ def _task(seen: Seen) -> tuple[str, str | None, str] | None:
 def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[str, Any]:
     """What the page knows of messages before it parses them."""
     table, models = _Table(messages), trace.models
+    anchors = _anchors(models, table.names["method"])
     return {
         "block": BLOCK,
         "kinds": [each.value for each in _KINDS],
         "sides": [each.value for each in _SIDES],
         "reference": reference,
-        "anchors": _anchors(models, table.names["method"]) if reference is not None else {},
+        "anchors": anchors if reference is not None else {},
         "skip": _skipped(models.values()),
         "tagged": _tag_properties(models.values()),
         "task": _task_words(models.values()),
@@ -148,7 +148,11 @@ def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[st
         "tasks": table.names["task"],
         "connections": table.names["connection"],
         "rows": table.rows,
-        "findings": [_finding(each, models) for each in trace.findings if each.place.number < len(messages)],
+        "findings": [
+            _finding(each, models[each.place.protocol], anchors)
+            for each in trace.findings
+            if each.place.number < len(messages)
+        ],
     }
 
 
@@ -158,34 +162,23 @@ def _times(messages: list[Seen]) -> list[float | None]:
     return [None if each.entry.time is None else round(each.entry.time - first, 6) for each in messages]
 
 
-def _finding(found: Finding, models: Mapping[int, ir.Model]) -> list[Any]:
-    shown = found.diagnostic
-    anchor = _anchor(found, models[found.place.protocol])
-    return [
-        *(found.place.number, shown.severity.value, shown.code, shown.pointer or ""),
-        *(shown.message, shown.hint, anchor),
-    ]
-
-
-def _anchor(found: Finding, model: ir.Model) -> str | None:
-    """The anchor of what the schema says of the value, or of the method."""
+def _finding(found: Finding, model: ir.Model, anchors: Mapping[str, Mapping[str, str]]) -> list[Any]:
+    """A finding, with the anchor of what the schema says of the value, or of the method."""
+    shown, place = found.diagnostic, found.place
+    anchor = anchors[str(place.protocol)].get(place.method or "")
     if found.about:
         name, dot, wire = found.about.partition(".")
-        return type_anchor(folder(model), name, wire if dot else None)
-    known = found.place.method is not None and any(each.wire == found.place.method for each in model.methods)
-    return method_anchor(folder(model), str(found.place.method)) if known else None
+        anchor = type_anchor(folder(model), name, wire if dot else None)
+    return [place.number, shown.severity.value, shown.code, shown.pointer or "", shown.message, shown.hint, anchor]
 
 
 def _anchors(models: Mapping[int, ir.Model], methods: Iterable[str]) -> dict[str, dict[str, str]]:
     """The anchors of methods by protocol."""
-    return {
-        str(protocol): {
-            wire: method_anchor(folder(model), wire)
-            for wire in methods
-            if any(each.wire == wire for each in model.methods)
-        }
-        for protocol, model in models.items()
-    }
+    found: dict[str, dict[str, str]] = {}
+    for protocol, model in models.items():
+        known = {each.wire for each in model.methods}
+        found[str(protocol)] = {wire: method_anchor(folder(model), wire) for wire in methods if wire in known}
+    return found
 
 
 def _skipped(models: Iterable[ir.Model]) -> list[str]:
