@@ -66,7 +66,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and _is_number(value) and value >= 0
 
 
 def _is_type(value: Any) -> bool:
@@ -74,45 +74,26 @@ def _is_type(value: Any) -> bool:
     return bool(names) and all(isinstance(name, str) and name in _TYPE_NAMES for name in names)
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_anything(_: Any) -> bool:
-    return True
-
+_LEGAL: Mapping[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
+    "a string": (
+        _is_string,
+        ("$schema", "$ref", "title", "description", "format", "pattern", "contentEncoding", "x-method", "x-side"),
+    ),
+    "an object of schemas": (is_schema_map, ("$defs", "properties")),
+    "the name of a JSON type, or a list of them": (_is_type, ("type",)),
+    "a list of property names": (_is_string_list, ("required",)),
+    "a schema": (_is_schema, ("items", "not", "additionalProperties", "unevaluatedProperties")),
+    "a list of schemas": (_is_schema_list, ("anyOf", "oneOf", "allOf")),
+    "a list of values": (lambda value: isinstance(value, list) and bool(value), ("enum",)),
+    "a number": (_is_number, ("minimum", "maximum")),
+    "a whole number": (_is_count, ("minItems", "minLength")),
+    "true or false": (lambda value: isinstance(value, bool), ("x-docs-ignore", *LENIENCY)),
+    "any value": (lambda _: True, ("const", "default", "discriminator")),
+}
+"""The legal values of keywords: their name, the test for them, and the keywords."""
 
 KEYWORDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "$schema": (_is_string, "a string"),
-    "$defs": (is_schema_map, "an object of schemas"),
-    "$ref": (_is_string, "a string"),
-    "title": (_is_string, "a string"),
-    "description": (_is_string, "a string"),
-    "type": (_is_type, "the name of a JSON type, or a list of them"),
-    "properties": (is_schema_map, "an object of schemas"),
-    "required": (_is_string_list, "a list of property names"),
-    "items": (_is_schema, "a schema"),
-    "anyOf": (_is_schema_list, "a list of schemas"),
-    "oneOf": (_is_schema_list, "a list of schemas"),
-    "allOf": (_is_schema_list, "a list of schemas"),
-    "not": (_is_schema, "a schema"),
-    "const": (_is_anything, "any value"),
-    "enum": (lambda value: isinstance(value, list) and bool(value), "a list of values"),
-    "default": (_is_anything, "any value"),
-    "format": (_is_string, "a string"),
-    "minimum": (_is_number, "a number"),
-    "maximum": (_is_number, "a number"),
-    "minItems": (_is_count, "a whole number"),
-    "minLength": (_is_count, "a whole number"),
-    "pattern": (_is_string, "a string"),
-    "contentEncoding": (_is_string, "a string"),
-    "additionalProperties": (_is_schema, "a schema"),
-    "unevaluatedProperties": (_is_schema, "a schema"),
-    "discriminator": (_is_anything, "any value"),
-    "x-method": (_is_string, "a string"),
-    "x-side": (_is_string, "a string"),
-    "x-docs-ignore": (_is_bool, "true or false"),
-    **dict.fromkeys(LENIENCY, (_is_bool, "true or false")),
+    keyword: (is_legal, legal) for legal, (is_legal, keywords) in _LEGAL.items() for keyword in keywords
 }
 """The keywords that acpgen reads, each with the test and the name of its legal values."""
 
