@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from textwrap import wrap
 
@@ -25,6 +25,12 @@ def printable(text: str) -> str:
 def cut(text: str, length: int = _CUT) -> str:
     """Shorten `text` to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def some_of(names: Sequence[str], most: int | None) -> str:
+    """The names in a list, or the first ones and the number of the others."""
+    more = len(names) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {more} more" if more else "")
 
 
 def folded(line: str, *, indent: int | None = None) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
-from acpgen.emit.session_rules import merged_sessions
+from acpgen.emit.data_tables import merged_sessions
 from acpgen.ir.model import Model
 from acpgen.output import LOCK_NAME
 from tests.command_line import build_package, tree

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Shown, SourceVerdict, Wire
 from acpgen.ir.methods import ERRORS
 from acpgen.roles import Side
-from acpgen.text import cut
+from acpgen.text import cut, some_of
 
 NAME = 80
 """The most characters of a name in a report; schemas are untrusted, and names may be long."""
@@ -156,8 +156,7 @@ def source_words(finding: DiffFinding) -> str:
 
 def listed(names: Sequence[str], limit: int | None = NAMES, *, shown: Callable[[str], str]) -> str:
     """The names, each as `shown`, or the first ones and the number of the others."""
-    more = len(names) - len(names[:limit])
-    return ", ".join(map(shown, names[:limit])) + (f" and {more} more" if more else "")
+    return some_of([*map(shown, names)], limit)
 
 
 def place_words(finding: DiffFinding) -> str:

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.condition_tests import test
 from acpgen.emit.conversions import READERS, TYPES, Reading, TagTable, Writing, decoder, encoder
 from acpgen.emit.properties import Properties
 from acpgen.emit.source import (
     LINE_LENGTH,
     Code,
     assigned,
+    condition_test,
     enclosed,
     function_header,
     hint,
@@ -124,7 +124,7 @@ class StructCodec(DefinitionCodec):
         """The statement that makes the decoder from that of the shared base."""
         self.result = Code("opened(result)" if definition.name in reading.watched else "result")
         """The expression of the result; the class of a tag that only an opened union admits is reported."""
-        self.rejects = test(definition.rejects) if definition.rejects is not None else None
+        self.rejects = condition_test(definition.rejects) if definition.rejects is not None else None
         """The condition for objects that the schema excludes, if there is one."""
         self.rejection = literal(f"{definition.name}, from which this object is excluded")
         """The expectation in the error for an excluded object."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from acpgen.emit.classes import Classes
 from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
 from acpgen.emit.conversions import NamedReader, Reading, Writing, named_reader
-from acpgen.emit.directions import directions
 from acpgen.emit.imports import entry_lines
 from acpgen.emit.source import Code, hint
 from acpgen.emit.types import alias_target
 from acpgen.ir import model as ir
-from acpgen.ir.order import types_in, types_of
+from acpgen.ir import names
+from acpgen.ir.order import members, reachable, types_in, types_of
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
@@ -73,7 +73,7 @@ class CodecView:
 
 def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
-    known, classes, reading, writing = directions(model, roles), Classes(model), Reading(model), Writing(model)
+    known, classes, reading, writing = _directions(model, roles), Classes(model), Reading(model), Writing(model)
     views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
     shared = StructCodec(classes.shared, reading, writing) if bare and classes.shared else None
@@ -125,3 +125,44 @@ def _annotation(definition: ir.Definition, model: ir.Model) -> str:
     if isinstance(targets[0], ir.Scalar) and targets[0].bounds:
         return definition.name
     return " | ".join(sorted(hint(target) for target in targets))
+
+
+# --- The directions of values ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Directions:
+    """The names of the definitions that a package decodes, and of those that it encodes."""
+
+    decoded: frozenset[str]
+    encoded: frozenset[str]
+
+
+def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> _Directions:
+    """The directions of all definitions.
+
+    A package decodes the params of the methods that its roles handle and the results of those that they call. It
+    encodes the params of the latter and the results of the former.
+    """
+    both: list[ir.TypeExpr] = [ir.Ref(model.errors.object)] if model.errors.object else []
+    read, written = [*both], [*both]
+    for method in model.methods:
+        is_handled = any({*method.handlers} & {*role.sides} for role in roles)
+        is_called = any({*method.handlers} & {*role.called} for role in roles)
+        params, result = [method.params], [method.result] if method.result is not None else []
+        read += params * is_handled + result * is_called
+        written += params * is_called + result * is_handled
+        if is_handled and method.gate is not None:  # `advertise` decodes what it has encoded and changed
+            read.append(ir.Ref(names.class_name(method.gate.root)))
+    decoded = reachable(read, model)
+    return _Directions(decoded, reachable([*written, *_written_to_compare(decoded, model)], model))
+
+
+def _written_to_compare(decoded: Iterable[str], model: ir.Model) -> Iterator[ir.TypeExpr]:
+    """The members of unions that also take any JSON: decoders encode what they have read, to see if all is kept."""
+    for name in decoded:
+        definition = model.by_name[name]
+        if not isinstance(definition, (ir.Struct, ir.Alias, ir.Enum)):
+            types = members(definition)
+            if any(isinstance(resolved(each, model), ir.AnyJson) for each in types):
+                yield from types

@@ -1,12 +1,20 @@
-"""Expressions for modules that hold data of `schema/`, the same for all versions: `forms.py` and `secrets.py`."""
+"""Views for the modules that are data: `forms.py`, `secrets.py` and `sessions.py`, and `on_demand/properties.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from acpgen.emit.source import Code, enclosed, frozenset_of, literal, tuple_of
+from acpgen.diagnostics import InputError, input_error
+from acpgen.emit.source import Code, enclosed, frozenset_of, listed, literal, tuple_of
+from acpgen.ir import model as ir
 from acpgen.schema.data import read_data, read_secrets
+from acpgen.schema.facts import Negotiation
+from acpgen.schema.session_facts import PARTS, Sessions
+
+# --- Data of `schema/`, the same for all versions -------------------------------------------------------------------
 
 
 def chain_forms() -> list[Code]:
@@ -33,3 +41,143 @@ def secret_places() -> dict[str, list[tuple[Code, Code]]]:
 
 def _rows(table: Mapping[str, frozenset[str]]) -> list[tuple[Code, Code]]:
     return [(literal(name), frozenset_of(shown)) for name, shown in table.items()]
+
+
+# --- Sessions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsView:
+    """The facts for HTTP. `lists` has the fields of the record, each with its value."""
+
+    handshake: Code
+    key: Code
+    lists: Sequence[tuple[Code, Code]]
+
+
+def merged_sessions(models: Sequence[ir.Model]) -> SessionsView:
+    """The facts for HTTP of all versions. Raises `InputError` for one without such facts, and for a contradiction."""
+    known = [_facts(model) for model in models]
+    sessions = [each for _, each in known]
+    if len({each.key for each in sessions}) > 1:
+        raise _differ("the ids of sessions are in different properties")
+    methods = {part: {method for each in sessions for method in getattr(each, part)} for part in PARTS}
+    for method in sorted(methods["attach"] & methods["scoped"]):
+        # a message does not say its version, so it has to say by its method whether its connection knows the session
+        raise _differ(f"{method!r} may take up the session of another connection in one list or version only")
+    return SessionsView(
+        handshake=literal(known[0][0].method),
+        key=literal(sessions[0].key),
+        lists=[
+            (Code(part), _with_gates(models, methods[part]) if part == "attach" else frozenset_of(methods[part]))
+            for part in PARTS
+        ],
+    )
+
+
+def _with_gates(models: Sequence[ir.Model], names: set[str]) -> Code:
+    """The paths of the capability for each method; none if a version has the method without one."""
+    items = list[Code]()
+    for name in sorted(names):
+        gates = [method.gate for model in models for method in model.methods if method.wire == name]
+        paths = sorted({path for gate in gates if gate for path in gate.paths}) if all(gates) else []
+        value = tuple_of(tuple_of(map(literal, path)) for path in paths) if paths else Code("()")
+        items.append(Code(f"{literal(name)}: {value}"))
+    return Code(f"{{{listed(items)}}}")
+
+
+def _facts(model: ir.Model) -> tuple[Negotiation, Sessions]:
+    if model.negotiation is None:
+        raise _unknown(model, "the request that starts a connection is")
+    if model.sessions is None:
+        raise _unknown(model, "the methods that act on sessions are")
+    return model.negotiation, model.sessions
+
+
+def _unknown(model: ir.Model, what: str) -> InputError:
+    return input_error(
+        "remote-unknown",
+        f"{model.origin} cannot be used with --remote: {what} unknown",
+        hint="facts.json beside a bundled schema has them; another schema gets those of its protocol that fit",
+    )
+
+
+def _differ(fact: str) -> InputError:
+    return input_error(
+        "sessions-differ",
+        f"the package cannot be built with --remote: {fact}",
+        hint="build a package for each version, or compare `sessions` in the facts.json of each",
+    )
+
+
+# --- Properties ------------------------------------------------------------------------------------------------------
+
+
+class PropertyTable:
+    """The names on the wire that do not follow from the attributes, and the limits, of all classes of `model`."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model = model
+        self._structs = [each for each in model.definitions if isinstance(each, ir.Struct)]
+
+    @property
+    def names(self) -> list[Code]:
+        """The items of a dict: by attribute, or by class and attribute where classes differ."""
+        wires = defaultdict[str, set[str]](set)
+        for struct in self._structs:
+            for field in struct.fields:
+                wires[field.name].add(field.wire)
+        found = {
+            field.name if len(wires[field.name]) == 1 else f"{struct.name}.{field.name}": field.wire
+            for struct in self._structs
+            for field in struct.fields
+            if field.wire != camel(field.name)
+        }
+        return [Code(f"{literal(key)}: {literal(wire)},") for key, wire in found.items()]
+
+    @property
+    def limits(self) -> list[Code]:
+        """The items of a dict: by class and attribute, keywords of JSON Schema."""
+        found = {
+            f"{struct.name}.{field.name}": limits
+            for struct in self._structs
+            for field in struct.fields
+            if (limits := self._limits(field.type, frozenset()))
+        }
+        return [Code(f"{literal(key)}: {_dict(limits)},") for key, limits in found.items()]
+
+    def _limits(self, expression: ir.TypeExpr, seen: frozenset[str]) -> dict[str, Any]:
+        """Keywords that hold beside those for the type itself: they say nothing of null, or of other types."""
+        match expression:
+            case ir.Scalar():
+                return dict(_of_scalar(expression))
+            case ir.Nullable(inner):
+                return self._limits(inner, seen)
+            case ir.ListOf(item=item, min_items=least):
+                of_items = self._limits(item, seen)
+                return {**({"minItems": least} if least else {}), **({"items": of_items} if of_items else {})}
+            case ir.MapOf(value):
+                of_values = self._limits(value, seen)
+                return {"additionalProperties": of_values} if of_values else {}
+            case ir.Ref(name) if name not in seen and isinstance(alias := self._model.by_name[name], ir.Alias):
+                return self._limits(alias.type, seen | {name})
+            case _:
+                return {}
+
+
+def camel(attribute: str) -> str:
+    """The name on the wire that most attributes have; the runtime has the same rule."""
+    first, *rest = attribute.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _of_scalar(scalar: ir.Scalar) -> Iterator[tuple[str, str | float]]:
+    yield from ((camel(name), bound) for name, bound in scalar.bounds.items())
+    yield from scalar.annotations
+
+
+def _dict(known: dict[str, Any]) -> Code:
+    items = (
+        f"{literal(key)}: {_dict(each) if isinstance(each, dict) else literal(each)}" for key, each in known.items()
+    )
+    return Code("{" + ", ".join(items) + "}")

@@ -82,7 +82,8 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
     Raises `InputError` for definitions with names that the module uses itself.
     """
     record = _RECORDS[flavour]
-    _check_names(model, record.reserved, flavour)
+    if taken := [each for each in model.definitions if each.name in record.reserved]:
+        raise InputError(_taken(definition, flavour) for definition in taken)
     views = type_views(model, record.class_view, record.alias_view)
     former = starmap(_former_name, sorted((renames or {}).items()))
     body = Code("\n\n\n".join([render_types(model, views, record.library), *former]))
@@ -110,12 +111,6 @@ def emit_models(model: ir.Model, flavour: Flavour, renames: Iterable[tuple[str, 
     kept = {old: new for old, new in aliases.items() if new in model.by_name}
     files = {_MODULE: render_models(model, flavour, kept), "py.typed": ""}
     return Package(files=files, names=tuple(names), renames=kept, notes=())
-
-
-def _check_names(model: ir.Model, reserved: frozenset[str], flavour: Flavour) -> None:
-    taken = [definition for definition in model.definitions if definition.name in reserved]
-    if taken:
-        raise InputError(_taken(definition, flavour) for definition in taken)
 
 
 def _taken(definition: ir.Definition, flavour: Flavour) -> Diagnostic:

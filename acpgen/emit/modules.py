@@ -9,9 +9,9 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
+from acpgen.emit.data_tables import PropertyTable
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.method_tables import TableView
-from acpgen.emit.property_table import PropertyTable
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal

@@ -12,17 +12,17 @@ from jinja2 import Environment
 
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
-from acpgen.emit.data_tables import chain_forms, secret_places
+from acpgen.emit.data_tables import chain_forms, merged_sessions, secret_places
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
-from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
 from acpgen.roles import Role
+from acpgen.text import some_of
 
 _MOST_NAMED = 5
 """The most missing names in the note about helpers that are left out."""
@@ -117,14 +117,9 @@ def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagn
         "the schema has no ": sorted(name for name in missing if not name.startswith(".")),
         "for this protocol there is no helper ": sorted(name[1:] for name in missing if name.startswith(".")),
     }
-    reasons = ", and ".join(reason + _named(names) for reason, names in lacks.items() if names)
+    reasons = ", and ".join(reason + some_of(names, _MOST_NAMED) for reason, names in lacks.items() if names)
     message = f"{folder} is without {', '.join(left_out)}: {reasons}"
     return [Diagnostic(code="helper-left-out", severity=Severity.NOTE, message=message)] if left_out else []
-
-
-def _named(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _folders(

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.condition_tests import test
-from acpgen.emit.source import Code, docstring, identifier, is_immutable, listed, literal, value_with
+from acpgen.emit.source import Code, condition_test, docstring, identifier, is_immutable, listed, literal, value_with
 from acpgen.emit.source import hint as plain_hint
 from acpgen.emit.types import (
     AliasView,
@@ -92,7 +91,7 @@ class PydanticClass:
         self.base = identifier(classes.base(struct) or BASE)
         self.doc = docstring(definition_text(struct, classes.model), 4)
         self.keeps_extra = classes.adds_extra(struct)
-        self.rejects = test(struct.rejects) if struct.rejects else None
+        self.rejects = condition_test(struct.rejects) if struct.rejects else None
         """The test for an object that the schema excludes."""
 
     def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:

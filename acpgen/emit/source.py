@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
 from acpgen.ir import model as ir
+from acpgen.ir.conditions import And, Condition, HasKeys, KeyIs, Not, Or
 
 LINE_LENGTH = 120
 """The longest line of generated code; black gets the same limit."""
@@ -285,3 +286,40 @@ def value_with(known: ir.Value, constructed: Callable[[ir.Construct], Code]) -> 
 def is_immutable(known: ir.Value) -> bool:
     """True if all callers can share one value, as with the default of a parameter."""
     return isinstance(known, ir.Literal)
+
+
+def condition_test(condition: Condition) -> Code:
+    """The expression that tests whether the object `data` meets `condition`."""
+    match condition:
+        case HasKeys(keys):
+            return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
+        case KeyIs(key=key, value=value):
+            return Code(f"data.get({literal(key)}, {literal(value)}) == {literal(value)}")
+        case Or(parts):
+            return _any(parts)
+        case And((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
+            return Code(f"data.get({literal(key)}) == {literal(value)}")
+        case And(parts):
+            return _joined(" and ", parts)
+        case Not(part):
+            return Code(f"not ({condition_test(part)})")
+
+
+def _joined(operator: str, parts: tuple[Condition, ...]) -> Code:
+    if len(parts) == 1:
+        return condition_test(parts[0])
+    return Code(operator.join(f"({condition_test(part)})" for part in parts))
+
+
+def _any(parts: tuple[Condition, ...]) -> Code:
+    keys, values = set(), []
+    for part in parts:
+        match part:
+            case And((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
+                keys.add(key)
+                values.append(literal(value))
+            case _:
+                return _joined(" or ", parts)
+    if len(keys) != 1:
+        return _joined(" or ", parts)
+    return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")

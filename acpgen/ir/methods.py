@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -14,7 +14,7 @@ from acpgen.roles import HANDLERS, Side
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, description, own_references, references, walk
-from acpgen.text import did_you_mean
+from acpgen.text import did_you_mean, some_of
 
 ERRORS = "error responses"
 """The name for messages that carry the error object: any request may be answered with one."""
@@ -67,108 +67,111 @@ def only_sent(definitions: Definitions, receivers: tuple[Side, ...]) -> frozense
     return definitions.reachable(sent) - definitions.reachable(received)
 
 
-@dataclass(slots=True)
-class _Group:
-    """The definitions of one method, by suffix."""
-
-    wire: str
-    parts: dict[str, str] = field(default_factory=dict)
+_Parts: TypeAlias = dict[str, str]
+"""The definitions of one method, by suffix."""
 
 
 def lower_methods(context: Context, composed: Composed) -> tuple[ir.Method, ...]:
     """The methods of the schema in the order of their first definition. Definitions that do not pair are reported."""
-    docs = _method_docs(context, composed.root)
-    methods = [
-        method for group in _groups(context) for method in _group_methods(context, group, composed=composed, docs=docs)
-    ]
+    lowering = _Methods(context, composed)
+    methods = [method for wire, parts in _groups(context).items() for method in lowering.lower(wire, parts)]
     _check_names(context, methods)
     _check_unrouted(context)
     return tuple(methods)
 
 
-def _groups(context: Context) -> list[_Group]:
-    groups: dict[str, _Group] = {}
+def _groups(context: Context) -> dict[str, _Parts]:
+    groups: dict[str, _Parts] = {}
     for name, node in context.definitions.nodes.items():
         if isinstance(node, dict) and name not in context.definitions.envelopes:
             if "x-method" in node and "x-side" in node:
-                _sort_in(context, groups.setdefault(node["x-method"], _Group(node["x-method"])), name)
+                _sort_in(context, groups.setdefault(node["x-method"], {}), name)
             elif "x-method" in node or "x-side" in node:
                 missing = "x-side" if "x-method" in node else "x-method"
-                context.report.warning(
-                    "unpaired-method", f"{name} has no `{missing}` and is not routed", at=definition_pointer(name)
-                )
-    return list(groups.values())
+                _report_unpaired(context, name, f"{name} has no `{missing}` and is not routed")
+    return groups
 
 
-def _sort_in(context: Context, group: _Group, name: str) -> None:
+def _sort_in(context: Context, parts: _Parts, name: str) -> None:
+    wire = context.definitions.nodes[name]["x-method"]
     suffix = next((part for part in _PARTS if name.endswith(part)), None)
     if suffix is None:
-        context.report.warning(
-            "unpaired-method",
-            f"{name} belongs to {group.wire!r}, but its name ends in none of {', '.join(_PARTS)}; it is not routed",
-            at=definition_pointer(name),
-        )
-    elif suffix in group.parts:
-        context.report.error(
-            "method-clash",
-            f"{group.wire!r} has two definitions for its {suffix.lower()}: {group.parts[suffix]} and {name}",
-            at=definition_pointer(name),
-        )
+        fact = f"{name} belongs to {wire!r}, but its name ends in none of {', '.join(_PARTS)}; it is not routed"
+        _report_unpaired(context, name, fact)
+    elif suffix in parts:
+        message = f"{wire!r} has two definitions for its {suffix.lower()}: {parts[suffix]} and {name}"
+        context.report.error("method-clash", message, at=definition_pointer(name))
     else:
-        group.parts[suffix] = name
+        parts[suffix] = name
 
 
-def _group_methods(
-    context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]
-) -> Iterator[ir.Method]:
-    for part, kind in (("Request", ir.MethodKind.REQUEST), ("Notification", ir.MethodKind.NOTIFICATION)):
-        if part in group.parts:
-            yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)
-    if "Response" in group.parts and "Request" not in group.parts:
-        name = group.parts["Response"]
-        context.report.warning(
-            "unpaired-method", f"{name} answers no request; it is not routed", at=definition_pointer(name)
+def _report_unpaired(context: Context, name: str, fact: str) -> None:
+    context.report.warning("unpaired-method", fact, at=definition_pointer(name))
+
+
+class _Methods:
+    """Lower the definitions of each method."""
+
+    def __init__(self, context: Context, composed: Composed) -> None:
+        self._context = context
+        self._gates = composed.facts.gates
+        self._docs = _method_docs(context, composed.root)
+
+    def lower(self, wire: str, parts: _Parts) -> Iterator[ir.Method]:
+        """The request and the notification, as far as the schema has them."""
+        for kind in ir.MethodKind:
+            if (definition := parts.get(kind.value.capitalize())) is not None:
+                yield from self._method(wire, parts, kind, definition)
+        if "Response" in parts and "Request" not in parts:
+            name = parts["Response"]
+            _report_unpaired(self._context, name, f"{name} answers no request; it is not routed")
+
+    def _method(self, wire: str, parts: _Parts, kind: ir.MethodKind, definition: str) -> Iterator[ir.Method]:
+        node, pointer = self._context.definitions.nodes[definition], definition_pointer(definition)
+        side = node["x-side"]
+        if side not in HANDLERS:
+            self._context.report.warning(
+                "unknown-side",
+                f"{wire!r} is for the side {side!r}, which acpgen does not know: types only, no routing",
+                at=join(pointer, "x-side"),
+                hint=did_you_mean(str(side), HANDLERS),
+            )
+        if not HANDLERS.get(side):
+            return
+        name = names.method_name(wire)
+        if not name:
+            self._context.refuse_name(f"the method {wire!r}", join(pointer, "x-method"), hint=None)
+        if kind is ir.MethodKind.NOTIFICATION and "Request" in parts:
+            name += "_notification"
+        yield ir.Method(
+            wire=wire,
+            name=name,
+            kind=kind,
+            side=side,
+            handlers=HANDLERS[side],
+            params=ir.Ref(self._context.class_name(definition)),
+            result=self._result(wire, definition, parts) if kind is ir.MethodKind.REQUEST else None,
+            gate=self._gates.get(wire),
+            doc=self._docs.get(definition) or str(node.get("description", "")),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
         )
 
-
-def _method(
-    context: Context,
-    group: _Group,
-    kind: ir.MethodKind,
-    definition: str,
-    *,
-    composed: Composed,
-    docs: Mapping[str, str],
-) -> Iterator[ir.Method]:
-    node, pointer = context.definitions.nodes[definition], definition_pointer(definition)
-    side = node["x-side"]
-    if side not in HANDLERS:
-        context.report.warning(
-            "unknown-side",
-            f"{group.wire!r} is for the side {side!r}, which acpgen does not know: types only, no routing",
-            at=join(pointer, "x-side"),
-            hint=did_you_mean(str(side), HANDLERS),
-        )
-    if not HANDLERS.get(side):
-        return
-    name = names.method_name(group.wire)
-    if not name:
-        context.refuse_name(f"the method {group.wire!r}", join(pointer, "x-method"), hint=None)
-    if kind is ir.MethodKind.NOTIFICATION and "Request" in group.parts:
-        name += "_notification"
-    yield ir.Method(
-        wire=group.wire,
-        name=name,
-        kind=kind,
-        side=side,
-        handlers=HANDLERS[side],
-        params=ir.Ref(context.class_name(definition)),
-        result=_result(context, group) if kind is ir.MethodKind.REQUEST else None,
-        gate=composed.facts.gates.get(group.wire),
-        doc=docs.get(definition) or str(node.get("description", "")),
-        pointer=pointer,
-        origin=context.origin(pointer),
-    )
+    def _result(self, wire: str, request: str, parts: _Parts) -> ir.TypeExpr:
+        response = parts.get("Response")
+        if response is None:
+            fact = f"{wire!r} has a request but no response; its result is any JSON"
+            _report_unpaired(self._context, request, fact)
+            return ir.AnyJson()
+        nodes = self._context.definitions.nodes
+        if nodes[request]["x-side"] != nodes[response]["x-side"]:
+            self._context.report.error(
+                "side-clash",
+                f"{request} and {response} disagree on who handles {wire!r}",
+                at=join(definition_pointer(response), "x-side"),
+                hint="`x-side` is the peer that handles the request, on both",
+            )
+        return ir.Ref(self._context.class_name(response))
 
 
 def _check_unrouted(context: Context) -> None:
@@ -176,7 +179,7 @@ def _check_unrouted(context: Context) -> None:
     if unrouted := list(_unrouted(context)):
         context.report.warning(
             "unrouted-message",
-            f"no `x-method`: these get types but no routing: {_listed(unrouted)}",
+            f"no `x-method`: these get types but no routing: {some_of(unrouted, _MOST_NAMES)}",
             at=definition_pointer(unrouted[0]),
             hint="a message is routed by `x-method`, its name on the wire, and `x-side`, the peer that handles it",
         )
@@ -194,31 +197,6 @@ def _unrouted(context: Context) -> Iterator[str]:
             yield name
 
 
-def _listed(found: list[str]) -> str:
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _result(context: Context, group: _Group) -> ir.TypeExpr:
-    request, response = group.parts["Request"], group.parts.get("Response")
-    if response is None:
-        context.report.warning(
-            "unpaired-method",
-            f"{group.wire!r} has a request but no response; its result is any JSON",
-            at=definition_pointer(request),
-        )
-        return ir.AnyJson()
-    nodes = context.definitions.nodes
-    if nodes[request]["x-side"] != nodes[response]["x-side"]:
-        context.report.error(
-            "side-clash",
-            f"{request} and {response} disagree on who handles {group.wire!r}",
-            at=join(definition_pointer(response), "x-side"),
-            hint="`x-side` is the peer that handles the request, on both",
-        )
-    return ir.Ref(context.class_name(response))
-
-
 def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
     """The descriptions of methods in the JSON-RPC envelopes, by the definition of the params."""
     # in the order of the schema: the first description counts
@@ -234,12 +212,10 @@ def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
 
 def _check_names(context: Context, methods: list[ir.Method]) -> None:
     """Two methods of one side must not share a handler."""
-    for side in Side:
-        seen: dict[str, ir.Method] = {}
-        for method in methods:
-            if side not in method.handlers:
-                continue
-            known = seen.setdefault(method.name, method)
+    seen: dict[tuple[Side, str], ir.Method] = {}
+    for method in methods:
+        for side in method.handlers:
+            known = seen.setdefault((side, method.name), method)
             if known is not method:
                 context.report.error(
                     "name-clash",

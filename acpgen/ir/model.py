@@ -192,10 +192,9 @@ class Struct(Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """The member of a tagged union that a tag value selects; `target` is a struct or a union."""
+class Targeting:
+    """A member of a tagged union that has a class or union of its own, the `target`."""
 
-    tag: str
     target: str
     doc: str
 
@@ -206,21 +205,21 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherVariant:
-    """The member of a tagged union for all tags but the `excluded` ones, or for no tag.
+class Variant(Targeting):
+    """The member that a tag value selects."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherVariant(Targeting):
+    """The member for all tags but the `excluded` ones, or for no tag.
 
     The schema has no such member if it is `opened`: it follows from the option `open`.
     """
 
-    target: str
     excluded: tuple[str, ...]
-    doc: str
     opened: bool = False
-
-    @property
-    def type(self) -> TypeExpr:
-        """The reference to the target."""
-        return Ref(self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
