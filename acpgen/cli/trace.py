@@ -132,26 +132,20 @@ def _check(
     shows_secrets: bool,
 ) -> None:
     """Print what is wrong with a file, and write its page, which links to a reference."""
+    from acpgen.trace.reading import read_trace
+
     if len(words) != 1:
         hint = "to record what a command reads and writes, add --out FILE"
         raise input_error("usage", "one FILE can be checked at a time", hint=hint)
     html, reference = page
-    trace = _read(Path(words[0]), given, form, keep=html is not None, shows_secrets=shows_secrets)
+    trace = read_trace(Path(words[0]), _models(given), keep=html is not None, shows_secrets=shows_secrets)
+    print_diagnostics(trace.diagnostics, form)
     if html is not None:
         _write_page(html, trace, reference)
     if form is DiagnosticFormat.TEXT:
         _print_totals(trace.totals)
     if trace.counts[Severity.ERROR]:
         raise typer.Exit(1)
-
-
-def _read(file: Path, given: Given, form: DiagnosticFormat, *, keep: bool, shows_secrets: bool) -> Trace:
-    """Read the trace, and print its findings."""
-    from acpgen.trace.reading import read_trace
-
-    trace = read_trace(file, _models(given), keep=keep, shows_secrets=shows_secrets)
-    print_diagnostics(trace.diagnostics, form)
-    return trace
 
 
 def _models(given: Given) -> dict[int, ir.Model]:

@@ -243,9 +243,7 @@ class Exchange:
             name = headers.get(_CONNECTION)
             self._line, self._is_single = self._ledger.open(self._at, name, transport="http"), name is None
             self._record_request(self._line)
-        if self._line is None:
-            return
-        if self._said.kind == "text/event-stream":
+        if self._line is not None and self._said.kind == "text/event-stream":
             self._events = _Events(self._ledger)
 
     def got(self, data: bytes) -> None:
