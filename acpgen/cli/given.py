@@ -128,23 +128,23 @@ def _arguments(key: Key, value: Any) -> list[str]:
 
 def _value(key: Key, given: Any) -> Any:
     """The value of a key, from the parameter of its option; None if the option is not given."""
+    if given is None or given in ((), []):
+        return None
     match key.kind:
-        case _ if given is None or given == ():
-            return None
         case ValueKind.CHOICE:
             return given.value
         case ValueKind.PROTOCOLS:
             numbers = tuple(map(int, given))
-            return (numbers[0] if len(numbers) == 1 else numbers) if numbers else None
+            return numbers[0] if len(numbers) == 1 else numbers
         case ValueKind.NAME_BY_PROTOCOL:
             return _by_protocol(key, given)
         case ValueKind.PATH_BY_PROTOCOL:
             paths = _by_protocol(key, given)
             if isinstance(paths, dict):
                 return {number: Path(path) for number, path in paths.items()}
-            return None if paths is None else Path(paths)
+            return Path(paths)
         case ValueKind.SPECS:
-            return tuple(given) or None
+            return tuple(given)
         case _:
             return given
 
@@ -152,12 +152,12 @@ def _value(key: Key, given: Any) -> Any:
 _OF_PROTOCOL = re.compile(r"([1-9][0-9]{0,3})=(.+)")
 
 
-def _by_protocol(key: Key, values: Sequence[str]) -> str | dict[int, str] | None:
+def _by_protocol(key: Key, values: Sequence[str]) -> str | dict[int, str]:
     """The one value of an option, or a table of those in the form `N=VALUE`."""
     matches = [_OF_PROTOCOL.fullmatch(value) for value in values]
     table = {int(match[1]): match[2] for match in matches if match}
     if len(table) == len(matches):
-        return table or None
+        return table
     if len(matches) == 1:
         return values[0]
     hint = f"with several, write {key.option} 1=… {key.option} 2=…, one for each protocol"

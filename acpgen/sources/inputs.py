@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from acpgen.config import SchemaChoice
@@ -78,31 +78,30 @@ class Schema:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extension:
-    """An extension. `name` is that in the manifest, `parse` makes the fragment."""
+    """An extension, in a file or parsed already. `name` is that in the manifest."""
 
     name: str
     digest: str
-    parse: Callable[[], Fragment] = field(repr=False)
+    source: File | Fragment = field(repr=False)
 
     @classmethod
     def of_fragment(cls, fragment: Fragment) -> Extension:
         """The extension of a fragment that is parsed already."""
         document = fragment.document
-        return cls(name=Path(document.label).stem, digest=document.digest, parse=lambda: fragment)
+        return cls(name=Path(document.label).stem, digest=document.digest, source=fragment)
 
     @classmethod
     def of_file(cls, file: File) -> Extension:
         """The extension in a file."""
-        return cls(name=Path(file.name).stem, digest=file.digest, parse=partial(_parse_fragment, file))
+        return cls(name=Path(file.name).stem, digest=file.digest, source=file)
 
     @cached_property
     def fragment(self) -> Fragment:
         """The parsed extension. Raises `InputError` for errors in it."""
-        return self.parse()
-
-
-def _parse_fragment(file: File) -> Fragment:
-    return load_fragment(parse_document(file.data, label=file.label, origin=file.label))
+        if isinstance(self.source, Fragment):
+            return self.source
+        file = self.source
+        return load_fragment(parse_document(file.data, label=file.label, origin=file.label))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,18 +208,13 @@ def find_extension(spec: str, schema: Schema) -> Extension:
     return Extension.of_fragment(choose_fragment(spec, schema.document, protocol=schema.protocol, facts=schema.facts))
 
 
-def fits(extension: Extension, spec: str, schema: Schema) -> bool:
-    """Whether the extension that `spec` means is for the protocol of the schema; a file may be for others."""
-    return not is_path(spec) or schema.protocol in extension.fragment.protocols
-
-
 def _fitting(spec: str, schemas: Sequence[Schema]) -> Mapping[int, Extension]:
     """The extension for each protocol that it fits. Raises `InputError` if there is none."""
     found, errors = dict[int, Extension](), list[Diagnostic]()
     for schema in schemas:
         try:
             extension = find_extension(spec, schema)
-            if fits(extension, spec, schema):
+            if not is_path(spec) or schema.protocol in extension.fragment.protocols:  # a file may be for others
                 found[schema.protocol] = extension
         except InputError as error:
             errors += error.diagnostics

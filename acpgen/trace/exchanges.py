@@ -33,8 +33,7 @@ class Ledger:
 
     def open(self, since: float, name: str | None = None, **about: object) -> Line:
         """Begin a connection, with a first line that has `about`. Over HTTP, it has a name."""
-        line = Line(self, since)
-        self.attempt(line.start, self._recording, url=self._remote, **about)
+        line = Line(self, since, self.attempt(open_file, self._recording, url=self._remote, **about))
         if name is not None:
             self._known[name] = line
             if len(self._known) > _MAX_CONNECTIONS:
@@ -59,12 +58,12 @@ class Ledger:
         for name in [*self._known]:
             self.close(name)
 
-    def attempt(self, write: Any, *values: Any, **named: Any) -> None:
-        """Write, unless that has failed before."""
+    def attempt(self, write: Any, *values: Any, **named: Any) -> Any:
+        """Write, unless that has failed before; returns what `write` does."""
         if self._is_broken:
-            return
+            return None
         try:
-            write(*values, **named)
+            return write(*values, **named)
         except OSError as error:
             self._is_broken = True
             say(f"recording has ended: {error}")
@@ -73,14 +72,10 @@ class Ledger:
 class Line:
     """A connection, of which lines are written."""
 
-    def __init__(self, ledger: Ledger, since: float) -> None:
+    def __init__(self, ledger: Ledger, since: float, file: Any) -> None:
         self._ledger = ledger
         self._since = since
-        self._file: Any = None
-
-    def start(self, recording: Recording, **about: object) -> None:
-        """Write the first line."""
-        self._file = open_file(recording, **about)
+        self._file = file  # None if nothing can be written
 
     def message(self, side: Side, text: Text, at: float) -> None:
         """Write a message that a side has sent at a time."""
