@@ -16,12 +16,13 @@ application waits in `send`. `Client.socket` is the same for a WebSocket.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -336,11 +337,12 @@ class Client:
 class Server:
     """An application, with what its server does beside requests.
 
-    `hurry` and `held` reach into the application: nothing public tells or changes this.
+    `limits` are those of the application, where a test changes them.
     """
 
     acp: ModuleType
     app: Any
+    limits: Any = None
     _idle: Counter[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -350,8 +352,8 @@ class Server:
     @asynccontextmanager
     async def of(acp: ModuleType, factory: Any, **options: Any) -> AsyncGenerator[Server, None]:
         """Serve `factory` with these options of `asgi_app`; afterwards the application is closed, and must be empty."""
-        app = asgi_of(acp).asgi_app(factory, **options)
-        server = Server(acp, app)
+        limits = options.pop("limits", None) or asgi_of(acp).RemoteLimits()
+        server = Server(acp, asgi_of(acp).asgi_app(factory, limits=limits, **options), limits)
         try:
             yield server
         finally:
@@ -360,13 +362,17 @@ class Server:
 
     def hurry(self, **limits: float) -> None:
         """Let short times hold from now on; a busy machine would exceed them while a test prepares its case."""
-        server = self.app._server
-        server.limits = replace(server.limits, **limits)
+        for name, seconds in limits.items():
+            object.__setattr__(self.limits, name, seconds)  # frozen for users
 
     @property
     def held(self) -> int:
-        """The bytes that count for `max_bytes_per_identity`: arriving, waiting, in flight and unread."""
-        return sum(budget.bytes for budget in self.app._server._budgets)
+        """The bytes that count for `max_bytes_per_identity`: arriving, waiting, in flight and unread.
+
+        They are found in the budgets that exist, wherever the application keeps them.
+        """
+        budget = importlib.import_module(f"{self.acp.__name__}.options").Budget
+        return sum(each.bytes for each in gc.get_objects() if type(each) is budget)
 
     def check_empty(self) -> None:
         """Fail if anything of a connection is left."""
@@ -385,27 +391,6 @@ class Server:
             exchange.feed("lifespan.shutdown")
             assert await exchange.event() == {"type": "lifespan.shutdown.complete"}
             await exchange.task
-
-
-def change_connections(acp: ModuleType, patch: Any, *, after_requests: int = 500, after_seconds: float = 5.0) -> None:
-    """Let clients over HTTP change the connection for their messages after other numbers than the constants say.
-
-    This reaches into the module `remote_post`: nothing public sets these.
-    """
-    module = importlib.import_module(f"{acp.__name__}.remote_post")
-    patch.setattr(module, "_MAX_REQUESTS", after_requests)
-    patch.setattr(module, "_MAX_IDLE_SECONDS", after_seconds)
-
-
-def arrivals(acp: ModuleType, messages: Iterable[Any], **options: Any) -> tuple[Any, list[asyncio.Future[None]]]:
-    """The transport of a client over HTTP, and what hands it these messages, as if they had come on a stream.
-
-    This reaches into the module `remote_http`: the sockets between a client and a server would hold megabytes.
-    """
-    module = importlib.import_module(f"{acp.__name__}.remote_http")
-    transport = module.HttpClientTransport("http://localhost/acp", acp.ConnectionOptions(**options), None)
-    events = [module.httpx2.ServerSentEvent(data=json.dumps(each)) for each in messages]
-    return transport, [asyncio.ensure_future(transport._arrive(event, "one")) for event in events]
 
 
 def request_of(number: Any, method: Any, params: Any = None) -> dict[str, Any]:

@@ -258,13 +258,11 @@ async def at_rest(measure: Callable[[], T]) -> T:
 
 
 async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, **options: Any) -> tuple[Any, Any]:
-    """A connection over two descriptors, as `run_agent` opens it, and its handler; it has to be started.
-
-    This reaches into the module for stdio: no public function takes descriptors.
-    """
+    """A connection over two pipes, as `run_agent` opens it, and its handler; it has to be started."""
     chosen = acp.ConnectionOptions(**options)
     pipes = importlib.import_module(f"{acp.__name__}.on_demand.pipes")
-    connection = acp.Connection(pipes._open(stdin, stdout, chosen), chosen)
+    limits = {"max_message_bytes": chosen.max_message_bytes, "max_write_buffer_bytes": chosen.max_write_buffer_bytes}
+    connection = acp.Connection(pipes.PipeTransport(stdin, stdout, **limits), chosen)
     return connection, kind(stub_of(acp, kind, connection))
 
 

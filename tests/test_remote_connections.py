@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import build_package
-from tests.remote_support import change_connections
-from tests.runtime_support import agent_of, client_of, run
+from tests.runtime_support import agent_of, client_of, pass_time, run
 from tests.support import import_folder, require
 
 
@@ -102,8 +101,8 @@ def agent_with_sessions(acp: ModuleType, cancelled: list[str]) -> type[Any]:
     return agent_of(acp, initialize=initialize, session_new=session_new, session_cancel=session_cancel)
 
 
-def talk(acp: ModuleType, cancels: int, **settings: Any) -> tuple[Traffic, list[str]]:
-    """Open two sessions, and cancel the second one so many times."""
+def talk(acp: ModuleType, cancels: int, *, pause: float = 0.0, **settings: Any) -> tuple[Traffic, list[str]]:
+    """Open two sessions, and cancel the second one so many times, each after a pause."""
     traffic, cancelled = Traffic(), list[str]()
     asgi, remote = (importlib.import_module(f"{acp.__name__}.{name}") for name in ("asgi", "remote"))
 
@@ -116,6 +115,8 @@ def talk(acp: ModuleType, cancels: int, **settings: Any) -> tuple[Traffic, list[
             for _ in range(2):
                 session = await agent.session_new(acp.NewSessionRequest(cwd="/", mcp_servers=[]))
             for _ in range(cancels):
+                if pause:
+                    pass_time(pause)
                 await agent.session_cancel(acp.CancelNotification(session_id=session.session_id))
             while len(cancelled) < cancels or len(traffic.streams) < 3:
                 await asyncio.sleep(0.001)
@@ -123,7 +124,7 @@ def talk(acp: ModuleType, cancels: int, **settings: Any) -> tuple[Traffic, list[
         while asyncio.all_tasks() - before:  # what looks after the streams ends at its next look
             await asyncio.sleep(0.01)
 
-    run(main(), seconds=30)
+    run(main(), seconds=60)
     return traffic, cancelled
 
 
@@ -140,24 +141,22 @@ def test_all_connections_share_the_cookies(acp: ModuleType) -> None:
     assert [traffic.cookies[port] for port in traffic.streams.values()] == ["place=here"] * 3
 
 
-def test_messages_change_to_another_connection_before_the_server_closes_one(
-    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.full
+def test_messages_change_to_another_connection_before_the_server_closes_one(acp: ModuleType) -> None:
     """Hypercorn closes a connection after `keep_alive_max_requests`, and loses the request after that."""
-    change_connections(acp, monkeypatch, after_requests=4)
-    traffic, cancelled = talk(acp, 20, keep_alive_max_requests=5)
-    assert cancelled == ["b"] * 20
-    assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [4, 4, 4, 4, 4, 3]
+    traffic, cancelled = talk(acp, 510, keep_alive_max_requests=501)
+    assert cancelled == ["b"] * 510
+    assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [500, 13]
 
 
+@pytest.mark.parametrize(("pause", "connections"), [(4.0, 1), (6.0, 4)])
 def test_messages_change_to_another_connection_after_a_long_pause(
-    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
+    acp: ModuleType, pause: float, connections: int
 ) -> None:
-    """What lies between may drop a connection without a word; here any pause is a long one."""
-    change_connections(acp, monkeypatch, after_seconds=0.0)
-    traffic, cancelled = talk(acp, 3)
+    """What lies between may drop a connection without a word."""
+    traffic, cancelled = talk(acp, 3, pause=pause, keep_alive_timeout=1000)
     assert cancelled == ["b"] * 3
-    assert len(set(traffic.posts)) == len(traffic.posts)
+    assert len(set(traffic.posts)) == connections
 
 
 @pytest.mark.parametrize("name", ["transport", "mounts"])

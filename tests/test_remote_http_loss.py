@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import build_package
-from tests.runtime_support import client_of, run, unchecked
+from tests.runtime_support import at_rest, client_of, run, unchecked
 from tests.support import import_folder, require
 
 JSON = "application/json"
@@ -103,6 +103,47 @@ def test_a_response_on_the_stream_of_the_connection_lets_what_came_before_it_go_
             return list(seen)
 
     assert run(main(), seconds=20) == [str(number) for number in range(chunks)]
+
+
+def test_messages_that_wait_for_a_slow_client_are_bounded_in_bytes(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more is read of the stream; here it has no sockets, which would hold megabytes."""
+    import httpx2
+    from loss_acp.remote import connect_http
+
+    note = b"data: " + json.dumps({"jsonrpc": "2.0", "method": "_n", "params": "x" * 2**15}).encode() + b"\n\n"
+    read, seen, go = list[int](), list[Any](), asyncio.Event()
+
+    class Notes(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for number in range(50):
+                read.append(number)
+                yield note
+            await asyncio.Event().wait()
+
+    async def serve(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Notes())
+        return await accept(request)
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        seen.append(params)
+        await go.wait()
+
+    mock(monkeypatch, serve)
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=2**16, max_in_flight_bytes=2**16)
+        client = client_of(acp, ext_notification=ext_notification)
+        async with connect_http(client, "http://127.0.0.1/acp", options=options) as agent:
+            await agent.initialize(acp.InitializeRequest(protocol_version=1))
+            assert await at_rest(lambda: len(read)) < 10
+            go.set()
+            while len(seen) < 50:
+                await asyncio.sleep(0)
+
+    run(main(), seconds=20)
 
 
 @pytest.mark.parametrize("status", [401, 403, 410])

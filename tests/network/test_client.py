@@ -11,7 +11,6 @@ import pytest
 from tests.network.agents import Notes, counting_agent, counting_client
 from tests.network.in_process import connection, served
 from tests.network.package import remote_module, remote_package
-from tests.remote_support import arrivals
 from tests.runtime_agents import PATIENCE
 
 acp: Any = remote_package()
@@ -194,19 +193,6 @@ def test_a_client_that_is_cancelled_while_it_connects_leaves_nothing(way: str) -
                     await asyncio.wait_for(opened(agent), 0.5)
             while app.app.connections:
                 await asyncio.sleep(0.01)
-
-    play(run())
-
-
-def test_messages_that_wait_for_a_slow_client_are_bounded_in_bytes() -> None:
-    async def run() -> None:
-        note = {"jsonrpc": "2.0", "method": "_n", "params": "x" * 2**15}
-        transport, arriving = arrivals(acp, [note] * 20, max_write_buffer_bytes=2**16)
-        await asyncio.sleep(0.05)
-        assert sum(each.done() for each in arriving) == 2
-        for _ in range(20):
-            await transport.read()
-        await asyncio.gather(*arriving)
 
     play(run())
 
