@@ -266,16 +266,6 @@ async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, 
     return connection, kind(stub_of(acp, kind, connection))
 
 
-async def write_to(spawned: Any, message: Any) -> None:
-    """Send a message to a spawned agent past the connection, which has ended before the transport has."""
-    await spawned._process.write(json.dumps(message).encode())
-
-
-def stdout_of(spawned: Any) -> Any:
-    """The transport of asyncio's that reads the output of a spawned agent."""
-    return spawned._process._control.get_pipe_transport(1)
-
-
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
 from tests.runtime_support import V1, acp_log, run, texts
-from tests.support import Packages
+from tests.support import Packages, import_folder
 
 pytestmark = [
     pytest.mark.every_python,
@@ -286,8 +287,21 @@ def snapshot(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("has_folders", [True, False], ids=["folder by folder", "by path, as on Windows"])
-def test_no_hostile_path_leads_out(acp: Any, root: Path, monkeypatch: pytest.MonkeyPatch, *, has_folders: bool) -> None:
-    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.helpers.files"), "_HAS_FOLDERS", has_folders)
+def test_no_hostile_path_leads_out(
+    acp: Any,
+    root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_folders: bool,
+) -> None:
+    if not has_folders:
+        acp = import_folder(
+            shutil.copytree(Path(acp.__file__).parent, tmp_path_factory.mktemp("copy") / "without_folders")
+        )
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "platform", "win32")  # as the module of the files sees it
+            importlib.import_module(f"{acp.__name__}.helpers.files")
     paths = hostile_paths(root)
     assert len(set(paths)) > 200
     outside = root.parent / "outside"

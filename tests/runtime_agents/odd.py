@@ -75,10 +75,13 @@ def leaves_a_child() -> None:
 
 
 def answers_and_leaves_a_child() -> None:
-    """Writes an update, waits for a message, and ends after 50 more and an answer, which fit in the pipe."""
+    """Writes an update, waits for a message, and ends after 50 more and an answer.
+
+    These fit in the pipe and in the buffer of the client, of 64 KiB and of 128 KiB.
+    """
     number = json.loads(sys.stdin.readline())["id"]
     note(str(_start_child()))
-    content = {"type": "text", "text": "x" * 1000}
+    content = {"type": "text", "text": "x" * 3300}
     update = {"sessionUpdate": "agent_message_chunk", "content": content}
     params = {"sessionId": "s", "update": update}
     for count in range(51):
