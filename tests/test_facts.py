@@ -145,7 +145,7 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
         version="protocolVersion",
         unsupported=Unsupported(
             code=-32022,
-            definition="UnsupportedProtocolVersionErrorData",
+            data="UnsupportedProtocolVersionErrorData",
             requested="requested",
             supported="supported",
         ),

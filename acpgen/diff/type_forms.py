@@ -9,7 +9,7 @@ from typing import TypeAlias
 from acpgen.diff.findings import SOURCE_OK, SourceEffect, Use, breaks
 from acpgen.emit.source import hint
 from acpgen.ir import model as ir
-from acpgen.ir.order import members
+from acpgen.ir.order import members, types_in
 from acpgen.text import cut
 
 
@@ -52,15 +52,14 @@ def shown(expression: ir.TypeExpr) -> str:
 
 
 def _bounds(expression: ir.TypeExpr) -> str:
-    match expression:
-        case ir.Nullable(inner) | ir.MapOf(inner):
-            return _bounds(inner)
-        case ir.ListOf(item=item, min_items=least):
-            return (f", {least} or more items" if least else "") + _bounds(item)
-        case ir.Scalar():
-            return _limits(expression)
-        case _:
-            return ""
+    parts = types_in(expression)
+    return "".join(_limits(each) if isinstance(each, ir.Scalar) else _least(each) for each in parts)
+
+
+def _least(expression: ir.TypeExpr) -> str:
+    return (
+        f", {expression.min_items} or more items" if isinstance(expression, ir.ListOf) and expression.min_items else ""
+    )
 
 
 def _limits(scalar: ir.Scalar) -> str:
@@ -127,9 +126,9 @@ class PythonTypes:
             case ir.Scalar(primitive=primitive):
                 return frozenset({("scalar", primitive)})
             case ir.Const(value):
-                return frozenset({("literal", type(value).__name__, value)})
+                return frozenset({("literal", ir.Primitive.of(value), value)})
             case ir.Choice(primitive=primitive, values=values, open=is_open):
-                literals = {("literal", type(value).__name__, value) for value in values}
+                literals = {("literal", primitive, value) for value in values}
                 return frozenset(literals | ({("scalar", primitive)} if is_open else set()))
             case ir.ListOf(item=item):
                 return frozenset({("list", self.atoms(item))})
@@ -196,15 +195,10 @@ def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
     return frozenset(found)
 
 
-_LITERALS = {"str": ir.Primitive.STRING, "int": ir.Primitive.INTEGER, "bool": ir.Primitive.BOOLEAN}
-
-
 def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known: bool) -> bool:
     match known, atom:
-        case ("scalar", ir.Primitive.NUMBER), ("scalar", ir.Primitive.INTEGER) | ("literal", "int", _):
-            return True
-        case ("scalar", primitive), ("literal", str(kind), _):
-            return primitive is _LITERALS[kind]
+        case ("scalar", ir.Primitive() as primitive), ("scalar" | "literal", ir.Primitive() as kind, *_):
+            return primitive.admits(kind)
         case ("list" | "map" as one, frozenset() as wanted), ("list" | "map" as other, frozenset() as given):
             # lists and dicts are invariant: their items must fit in both directions
             fits = _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)

@@ -140,14 +140,7 @@ def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> ir.Value:
 
 
 def _scalar(raw: Any, scalar: ir.Scalar) -> ir.Value:
-    kinds: dict[ir.Primitive, tuple[type, ...]] = {
-        ir.Primitive.STRING: (str,),
-        ir.Primitive.INTEGER: (int,),
-        ir.Primitive.NUMBER: (int, float),
-        ir.Primitive.BOOLEAN: (bool,),
-        ir.Primitive.NULL: (type(None),),
-    }
-    if type(raw) not in kinds[scalar.primitive]:
+    if not scalar.primitive.admits(ir.Primitive.of(raw)):
         raise _MisfitError(f"it is not of the type {scalar.primitive.value}")
     size = len(raw) if isinstance(raw, str) else None
     if size is not None and scalar.min_length is not None and size < scalar.min_length:

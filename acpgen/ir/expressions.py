@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from acpgen.ir import model as ir
@@ -14,13 +14,6 @@ DefineInline = Callable[[Any, str, str], None]
 """Lower (node, pointer) as a definition with the given Python name."""
 
 _ANNOTATING = ("format", "pattern", "contentEncoding")
-_PRIMITIVES: Mapping[type, ir.Primitive] = {
-    str: ir.Primitive.STRING,
-    int: ir.Primitive.INTEGER,
-    bool: ir.Primitive.BOOLEAN,
-    float: ir.Primitive.NUMBER,
-    type(None): ir.Primitive.NULL,
-}
 _CONSTRAINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "enum", "type", "properties", "items"})
 
 
@@ -79,16 +72,18 @@ class Expressions:
     def enumeration(self, node: dict[str, Any], pointer: str) -> ir.Choice | ir.Const | ir.AnyJson:
         """The type of `enum` without null: several constants, or a single one."""
         values = [value for value in node["enum"] if value is not None]
-        kinds = {type(value) for value in values}
-        if kinds not in ({str}, {int}):
-            self._context.report.error(
-                "unsupported-enum", "`enum` takes strings only, or integers only", at=join(pointer, "enum")
-            )
-            return ir.AnyJson()
-        constants = tuple(dict.fromkeys(values))
-        if len(constants) == 1:
-            return ir.Const(constants[0])
-        return ir.Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
+        match [*{ir.Primitive.of(value) for value in values}]:
+            case [ir.Primitive.STRING | ir.Primitive.INTEGER as primitive]:
+                constants = tuple(dict.fromkeys(values))
+                is_single = len(constants) == 1
+                return (
+                    ir.Const(constants[0])
+                    if is_single
+                    else ir.Choice(primitive=primitive, values=constants, open=False)
+                )
+        message = "`enum` takes strings only, or integers only"
+        self._context.report.error("unsupported-enum", message, at=join(pointer, "enum"))
+        return ir.AnyJson()
 
     def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> ir.TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
@@ -119,9 +114,8 @@ class Expressions:
             if isinstance(member.get("type"), list):
                 return None
             constants = [member["const"]] if "const" in member else member.get("enum", [])
-            kinds.add(
-                member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), ir.Primitive.NULL).value
-            )
+            primitive = ir.Primitive.of(constants[0]) or ir.Primitive.NULL if constants else None
+            kinds.add(primitive.value if primitive else member.get("type"))
             is_open = is_open or not constants
             values.extend(constants)
         if not values or kinds not in ({"string"}, {"integer"}) or len({type(value) for value in values}) != 1:

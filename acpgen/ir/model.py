@@ -34,6 +34,24 @@ class Primitive(PythonEnum):
     BOOLEAN = "boolean"
     NULL = "null"
 
+    @staticmethod
+    def of(value: object) -> Primitive | None:
+        """The primitive of a JSON value in Python; None for an array or an object."""
+        return _PRIMITIVES.get(type(value))
+
+    def admits(self, other: Primitive | None) -> bool:
+        """True if every value of `other` is one of this primitive: an integer is a number, too."""
+        return other is self or (other, self) == (Primitive.INTEGER, Primitive.NUMBER)
+
+
+_PRIMITIVES: Mapping[type, Primitive] = {
+    str: Primitive.STRING,
+    int: Primitive.INTEGER,
+    float: Primitive.NUMBER,
+    bool: Primitive.BOOLEAN,
+    type(None): Primitive.NULL,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from acpgen.ir import names
@@ -66,14 +66,15 @@ class Shape:
         )
 
 
-@dataclass(frozen=True)
 class Definitions:
     """The definitions of a composed schema and their references."""
 
-    nodes: Mapping[str, Any]
-    _objects: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _nulls: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _shapes: dict[str, Shape] = field(default_factory=dict, init=False, repr=False, compare=False)
+    def __init__(self, nodes: Mapping[str, Any]) -> None:
+        self.nodes = nodes
+        # cached: the number of paths is exponential
+        self._defines_object = cache(lambda name: self.is_object(nodes[name]))
+        self._defines_null = cache(lambda name: self.is_null(nodes[name]))
+        self._shape = cache(lambda name: self.shape(nodes[name], definition_pointer(name), (name,)))
 
     def shape(self, node: Any, pointer: str, owners: tuple[str, ...] = ()) -> Shape:
         """The shape of `node`; `$ref` and `allOf` are followed, `oneOf` and `anyOf` become branches."""
@@ -107,18 +108,14 @@ class Definitions:
 
     def definition_shape(self, name: str) -> Shape:
         """The shape of the definition `name`, which is the outermost owner of each property."""
-        if name not in self._shapes:
-            self._shapes[name] = self.shape(self.nodes[name], definition_pointer(name), (name,))
-        return self._shapes[name]
+        return self._shape(name)
 
     def is_object(self, node: Any) -> bool:
         """True if `node` describes objects with named properties, or a union of such objects."""
         if not isinstance(node, dict):
             return False
         if (name := referenced_definition(node)) is not None:
-            if name not in self._objects:
-                self._objects[name] = self.is_object(self.nodes[name])
-            return self._objects[name]
+            return self._defines_object(name)
         if "properties" in node:
             return True
         if node.get("type", "object") != "object":
@@ -141,9 +138,7 @@ class Definitions:
         if not isinstance(node, dict):
             return False
         if (name := referenced_definition(node)) is not None:
-            if name not in self._nulls:
-                self._nulls[name] = self.is_null(self.nodes[name])
-            return self._nulls[name]
+            return self._defines_null(name)
         if "const" in node:
             return node["const"] is None
         members = [member for key in ("oneOf", "anyOf", "allOf") for member in node.get(key, [])]

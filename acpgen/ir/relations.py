@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from acpgen.ir import model as ir
 from acpgen.ir.order import members
@@ -46,9 +47,9 @@ class Coverage:
     def __init__(self, definitions: Mapping[str, ir.Definition], *, named_only: bool = False) -> None:
         self._definitions = definitions
         self._named_only = named_only
-        # memoised: the number of paths is exponential
-        self._covers: dict[tuple[ir.TypeExpr, ir.TypeExpr, int], bool] = {}
-        self._disjoint: dict[tuple[ir.TypeExpr, ir.TypeExpr, int], bool] = {}
+        # cached: the number of paths is exponential
+        self._covers = cache(self._finds_cover)
+        self._disjoint = cache(self._finds_disjoint)
 
     def resolve(self, expression: ir.TypeExpr) -> Resolved:
         """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
@@ -64,14 +65,7 @@ class Coverage:
 
     def covers(self, wide: ir.TypeExpr, narrow: ir.TypeExpr, depth: int = _DEPTH) -> bool:
         """True if every value of `narrow` certainly is one of `wide`."""
-        if wide == narrow:
-            return True
-        if depth == 0:
-            return False
-        key = (wide, narrow, depth)
-        if key not in self._covers:
-            self._covers[key] = self._finds_cover(wide, narrow, depth)
-        return self._covers[key]
+        return wide == narrow or (depth > 0 and self._covers(wide, narrow, depth))
 
     def _finds_cover(self, wide: ir.TypeExpr, narrow: ir.TypeExpr, depth: int) -> bool:
         one, other = self.resolve(wide), self.resolve(narrow)
@@ -120,12 +114,7 @@ class Coverage:
 
     def disjoint(self, one: ir.TypeExpr, other: ir.TypeExpr, depth: int = _DEPTH) -> bool:
         """True if certainly no value is of both types."""
-        if depth == 0:
-            return False
-        key = (one, other, depth)
-        if key not in self._disjoint:
-            self._disjoint[key] = self._finds_disjoint(one, other, depth)
-        return self._disjoint[key]
+        return depth > 0 and self._disjoint(one, other, depth)
 
     def _finds_disjoint(self, one: ir.TypeExpr, other: ir.TypeExpr, depth: int) -> bool:
         left, right = self.resolve(one), self.resolve(other)
@@ -138,7 +127,7 @@ class Coverage:
                     return self.disjoint(inner, second, depth - 1) and self.disjoint(null, second, depth - 1)
         if isinstance(left, (ir.AnyJson, ir.Ref)) or isinstance(right, (ir.AnyJson, ir.Ref)):
             return False
-        if _json_kind(left).isdisjoint(_json_kind(right)):
+        if _json_kind(left) != _json_kind(right):
             return True
         if isinstance(left, ir.Struct) and isinstance(right, ir.Struct):
             return self._disjoint_structs(left, right, depth)
@@ -163,24 +152,13 @@ def covers_scalar(wide: ir.Scalar | ir.Const | ir.Choice, narrow: object) -> boo
         return all(_admits(wide, value) for value in values)
     match wide, narrow:
         case ir.Scalar(), ir.Scalar():
-            return _is_primitive(narrow.primitive, wide.primitive) and _is_within(narrow, wide)
+            return wide.primitive.admits(narrow.primitive) and _is_within(narrow, wide)
         case ir.Scalar(), ir.Choice(primitive=primitive):
-            return _is_primitive(primitive, wide.primitive) and _is_within(ir.Scalar(primitive=primitive), wide)
+            return wide.primitive.admits(primitive) and _is_within(ir.Scalar(primitive=primitive), wide)
         case ir.Choice(open=True), ir.Scalar() | ir.Choice():
-            return _is_primitive(narrow.primitive, wide.primitive)
+            return wide.primitive.admits(narrow.primitive)
         case _:
             return False
-
-
-def _is_primitive(given: ir.Primitive, wanted: ir.Primitive) -> bool:
-    return given is wanted or (given, wanted) == (ir.Primitive.INTEGER, ir.Primitive.NUMBER)
-
-
-_PRIMITIVES: Mapping[type, ir.Primitive] = {
-    str: ir.Primitive.STRING,
-    bool: ir.Primitive.BOOLEAN,
-    int: ir.Primitive.INTEGER,
-}
 
 
 def _admits(wide: ir.Scalar | ir.Const | ir.Choice, value: str | int | bool) -> bool:
@@ -190,9 +168,9 @@ def _admits(wide: ir.Scalar | ir.Const | ir.Choice, value: str | int | bool) -> 
         case ir.Choice(values=known, open=False):
             return any(_is_same(value, each) for each in known)
         case ir.Choice(primitive=primitive):
-            return _is_primitive(_PRIMITIVES[type(value)], primitive)
+            return primitive.admits(ir.Primitive.of(value))
         case ir.Scalar(primitive=primitive):
-            return _is_primitive(_PRIMITIVES[type(value)], primitive) and _is_in_bounds(value, wide)
+            return primitive.admits(ir.Primitive.of(value)) and _is_in_bounds(value, wide)
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -212,20 +190,17 @@ def _is_within(narrow: ir.Scalar, wide: ir.Scalar) -> bool:
     return above and below and (narrow.min_length or 0) >= (wide.min_length or 0)
 
 
-def _json_kind(found: Resolved) -> frozenset[str]:
+def _json_kind(found: Resolved) -> str:
     match found:
         case ir.Scalar(primitive=primitive) | ir.Choice(primitive=primitive):
             # an integral number is an integer (JSON Schema 2020-12, section 4.2.3)
-            numeric = primitive in (ir.Primitive.INTEGER, ir.Primitive.NUMBER)
-            return frozenset({"number"} if numeric else {primitive.value})
+            return "number" if ir.Primitive.NUMBER.admits(primitive) else primitive.value
         case ir.Const(value):
-            return frozenset(
-                {"boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"}
-            )
+            return "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
         case ir.ListOf():
-            return frozenset({"array"})
+            return "array"
         case _:
-            return frozenset({"object"})
+            return "object"
 
 
 def _values_disjoint(one: Resolved, other: Resolved) -> bool:

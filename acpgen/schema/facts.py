@@ -21,7 +21,7 @@ class Unsupported:
     """
 
     code: int
-    definition: str
+    data: str
     requested: str
     supported: str
 
@@ -41,17 +41,7 @@ class Negotiation:
 def read_negotiation(raw: Mapping[str, Any]) -> Negotiation:
     """The negotiation from its notation in JSON."""
     error = raw.get("unsupported")
-    return Negotiation(
-        method=raw["method"],
-        version=raw["version"],
-        unsupported=error
-        and Unsupported(
-            code=error["code"],
-            definition=error["data"],
-            requested=error["requested"],
-            supported=error["supported"],
-        ),
-    )
+    return Negotiation(method=raw["method"], version=raw["version"], unsupported=error and Unsupported(**error))
 
 
 def check_negotiation(root: dict[str, Any], negotiation: Negotiation, report: Report) -> None:
@@ -79,16 +69,16 @@ def _check_method(negotiation: Negotiation, definitions: Mapping[str, Any], repo
 def check_unsupported(root: dict[str, Any], unsupported: Unsupported, report: Report) -> None:
     """Report names in the error for an unsupported version that the schema `root` does not define."""
     definitions = schema_map(root, "$defs")
-    if unsupported.definition not in definitions:
+    if unsupported.data not in definitions:
         report.error(
             "negotiation-data",
-            f"the data of the error {unsupported.code} is {unsupported.definition}, which the schema does not have",
+            f"the data of the error {unsupported.code} is {unsupported.data}, which the schema does not have",
             at="",
-            hint=did_you_mean(unsupported.definition, definitions),
+            hint=did_you_mean(unsupported.data, definitions),
         )
         return
-    _check_property(unsupported.definition, unsupported.requested, "integer", definitions=definitions, report=report)
-    _check_property(unsupported.definition, unsupported.supported, "array", definitions=definitions, report=report)
+    _check_property(unsupported.data, unsupported.requested, "integer", definitions=definitions, report=report)
+    _check_property(unsupported.data, unsupported.supported, "array", definitions=definitions, report=report)
 
 
 def _check_property(owner: str, wire: str, kind: str, *, definitions: Mapping[str, Any], report: Report) -> None:
