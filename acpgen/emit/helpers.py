@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -41,8 +41,8 @@ class _Import:
 class _Helper:
     """A helper: its text, its public names, its imports from the package, and the helpers that it imports from.
 
-    `libraries` are the packages that it imports besides the standard library. `is_extra` is true if most packages do
-    without it.
+    `libraries` are the packages that it imports besides the standard library. `needed` are the imports from the package
+    of the helper and of those that it needs. `is_extra` is true if most packages do without it.
     """
 
     text: str
@@ -50,6 +50,7 @@ class _Helper:
     imports: list[_Import]
     helpers: set[str]
     libraries: set[str]
+    needed: list[_Import]
     is_extra: bool
 
 
@@ -78,39 +79,22 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}
     for name, helper in found.items():
-        imports = [each for needed in _with_needed(helper, found) for each in needed.imports]
-        if not {each.module for each in imports} <= modules.keys():
+        if not {each.module for each in helper.needed} <= modules.keys():
             continue
-        missing = [name for each in imports for name in each.names if name not in exports[modules[each.module]]]
-        missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
+        missing = [name for each in helper.needed for name in each.names if name not in exports[modules[each.module]]]
+        missing += [f".{each}" for each in helper.helpers - found.keys()]
         if not missing:
             kept[name] = helper
-        elif not (_libraries(helper, found) or helper.is_extra):
+        elif not (helper.libraries or helper.is_extra):
             left_out[name] = sorted({*missing})
     public = {name for name, helper in kept.items() if helper.public}
-    used = public.union(*(_needed(found[name], found) for name in public))
+    used = public.union(*(kept[name].helpers for name in public))
     kept = {name: helper for name, helper in kept.items() if name in used}
     return Helpers(
         texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
-        exports={f".{name}": kept[name].public for name in sorted(public) if not _libraries(kept[name], found)},
+        exports={f".{name}": kept[name].public for name in sorted(public) if not kept[name].libraries},
         left_out=left_out,
     )
-
-
-def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
-    """The helpers that a helper imports from, by itself or by another helper."""
-    inner = (_needed(helpers[name], helpers) for name in helper.helpers & helpers.keys())
-    return helper.helpers.union(*inner)
-
-
-def _with_needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> list[_Helper]:
-    """A helper, and those of the helpers that it needs that there are."""
-    return [helper, *(helpers[name] for name in _needed(helper, helpers) & helpers.keys())]
-
-
-def _libraries(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
-    """The libraries that a helper imports, by itself or by another helper."""
-    return {library for each in _with_needed(helper, helpers) for library in each.libraries}
 
 
 def _redirected(helper: _Helper, modules: Mapping[str, str]) -> str:
@@ -142,13 +126,25 @@ def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
     homes = [home for home in (folder, folder / f"v{protocol}") if home.is_dir()]
     homes += [each for home in homes for each in home.iterdir() if wanted & {*each.name.split("-")} and each.is_dir()]
     paths = [path for home in homes for path in home.glob("*.py")]
-    return {path.stem: _parse(path) for path in sorted(paths, key=lambda path: path.stem)}
+    found = {path.stem: _parse(path) for path in sorted(paths, key=lambda path: path.stem)}
+    return {name: _with_needed(helper, found) for name, helper in found.items()}
+
+
+def _with_needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> _Helper:
+    """The helper with what the helpers import that it imports from."""
+    inner = [_with_needed(helpers[name], helpers) for name in helper.helpers & helpers.keys()]
+    return replace(
+        helper,
+        helpers=helper.helpers.union(*(each.helpers for each in inner)),
+        libraries=helper.libraries.union(*(each.libraries for each in inner)),
+        needed=[*helper.imports, *(needed for each in inner for needed in each.needed)],
+    )
 
 
 def _parse(path: Path) -> _Helper:
     text = path.read_text(encoding="utf-8")
     is_extra = path.parent.name == _EXTRA
-    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), is_extra=is_extra)
+    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), needed=[], is_extra=is_extra)
     for node in _statements(ast.parse(text).body):
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:
