@@ -7,7 +7,7 @@ untrusted: no file is deleted, and `check` accepts no file, because of it.
 from __future__ import annotations
 
 import json
-import string
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _MOST_READ = 16 * 1024 * 1024
 """The largest manifest, in bytes; that of the largest bundled schema has 10 KiB."""
 _NOTE_START = MARKER.removeprefix("# ")
 _NOTE = f"{_NOTE_START} Commit it with the package: it says what the package was made from."
-_HEX_DIGITS = frozenset(string.digits + "abcdef")
+_SHA256 = re.compile("[0-9a-f]{64}")
 _BROKEN_HINT = f"delete {LOCK_NAME} and build again: the first line of a file shows that it is generated"
 
 
@@ -87,7 +87,8 @@ def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
         manifest = read_manifest(folder)
         if manifest is None or not same_head(manifest.head, head):
             return False
-        return all(_has_digest(folder, path, wanted) for path, wanted in manifest.files.items())
+        found = ((read_below(folder, path), wanted) for path, wanted in manifest.files.items())
+        return all(data is not None and digest(data) == wanted for data, wanted in found)
     except InputError:
         return False
 
@@ -100,11 +101,6 @@ def same_head(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     except (ValueError, RecursionError):
         # A manifest may have `NaN` or deep nesting, which `json.loads` accepts and `json.dumps` refuses.
         return False
-
-
-def _has_digest(folder: StrPath, path: str, wanted: str) -> bool:
-    data = read_below(folder, path)
-    return data is not None and digest(data) == wanted
 
 
 def _canonical(head: Mapping[str, object]) -> str:
@@ -148,7 +144,7 @@ def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:
     files: dict[str, str] = {}
     for path, recorded in raw.items():
         flaw = path_flaw(path)
-        if flaw is None and not _is_digest(recorded):
+        if flaw is None and not (isinstance(recorded, str) and _SHA256.fullmatch(recorded)):
             flaw = "its hash is not a SHA-256 in lower-case hexadecimal"
         if flaw is not None:
             line, column = _position(text, path)
@@ -156,10 +152,6 @@ def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:
             raise _broken(folder, f"{path!a}: {flaw}", line=line, column=column, pointer=f"/{_FILES_KEY}")
         files[path] = recorded
     return files
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64 and _HEX_DIGITS.issuperset(value)
 
 
 def _position(text: str, key: str) -> tuple[int, int]:

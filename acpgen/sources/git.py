@@ -36,7 +36,8 @@ def read_in_revision(spec: str, *, in_folder: str) -> tuple[str, bytes]:
         )
     if kind != "blob":
         raise input_error("no-such-file", f"{spec!r} is not a file, but a {kind}")
-    return spec, _content(spec, blob)
+    check_size(int(_git("cat-file", "-s", blob)), spec)
+    return spec, _git("cat-file", "blob", blob)
 
 
 def _check(spec: str, revision: str) -> None:
@@ -57,11 +58,6 @@ def _resolve(name: str) -> str | None:
     """The id of the object `name`; None if there is none."""
     ran = _run("rev-parse", "--verify", "--quiet", "--end-of-options", name)
     return ran.stdout.decode().strip() if ran.returncode == 0 else None
-
-
-def _content(spec: str, blob: str) -> bytes:
-    check_size(int(_git("cat-file", "-s", blob)), spec)
-    return _git("cat-file", "blob", blob)
 
 
 def _git(*arguments: str) -> bytes:

@@ -60,13 +60,13 @@ class Ledger:
 
     def attempt(self, write: Any, *values: Any, **named: Any) -> Any:
         """Write, unless that has failed before; returns what `write` does."""
-        if self._is_broken:
-            return None
-        try:
-            return write(*values, **named)
-        except OSError as error:
-            self._is_broken = True
-            say(f"recording has ended: {error}")
+        if not self._is_broken:
+            try:
+                return write(*values, **named)
+            except OSError as error:
+                self._is_broken = True
+                say(f"recording has ended: {error}")
+        return None
 
 
 class Line:

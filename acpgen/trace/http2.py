@@ -91,13 +91,9 @@ class Http2:
         if not self._is_raw and frame.stream_id not in self._exchanges and len(self._exchanges) < MAX_OPEN:
             fields = named(headers)
             self._exchanges[frame.stream_id] = Exchange(self._ledger, fields.get(":method", ""), fields)
-        if "END_STREAM" in frame.flags:
-            self._asked_all(frame.stream_id)
-        return _written(frame, self._encoder.encode(changed))
-
-    def _asked_all(self, stream: int) -> None:
-        if (exchange := self._exchanges.get(stream)) is not None:
+        if "END_STREAM" in frame.flags and (exchange := self._exchanges.get(frame.stream_id)) is not None:
             exchange.sent_all()
+        return _written(frame, self._encoder.encode(changed))
 
     def _note(self, frame: Frame) -> None:
         """Follow a frame of the client that is passed on as it is."""

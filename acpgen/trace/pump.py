@@ -277,16 +277,13 @@ def _signals() -> Iterator[Any]:
         for number in early:
             process.send_signal(number)
 
-    kept = {number: signal.signal(number, handle) for number in _FORWARDED if not _is_ignored(number)}
+    forwarded = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    kept = {number: signal.signal(number, handle) for number in forwarded}
     try:
         yield forward
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-
-
-def _is_ignored(number: int) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def _wait_for(recorder: int) -> None:
