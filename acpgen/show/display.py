@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict
 from typing import Any
 
-from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
 from acpgen.ir import model as ir
 from acpgen.ir.usage import Carrier, Step
@@ -188,16 +187,10 @@ FORMAT = 1
 
 def render_json(name: str, entries: Sequence[Description]) -> str:
     """The entries in full, under the name that the user gave."""
-    return json.dumps({"format": FORMAT, "name": name, "entries": [_plain(each) for each in entries]}, indent=2)
+    shown = [asdict(each, dict_factory=_without_excerpt) for each in entries]
+    return json.dumps({"format": FORMAT, "name": name, "entries": shown}, indent=2)
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case Location():
-            return {"file": value.file, "line": value.line, "column": value.column}
-        case tuple():
-            return [_plain(each) for each in value]
-        case _ if is_dataclass(value):
-            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        case _:
-            return value
+def _without_excerpt(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. A place has no excerpt of its line: the schema is there in full."""
+    return {key: value for key, value in items if key != "excerpt"}

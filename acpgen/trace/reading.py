@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
 from acpgen.ir import model as ir
+from acpgen.ir.names import class_name
+from acpgen.schema.bundled import bundled_fragments
+from acpgen.schema.walk import methods_of, schema_map
 from acpgen.trace.conversation import Conversation, Seen, Total
-from acpgen.trace.extensions import extensions_with
 from acpgen.trace.lines import LONGEST, Entry, Event, Place, continues, read_entries
 from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
@@ -165,6 +168,20 @@ class _Reader:
 
 
 def _hint(found: Misfit, protocol: int) -> str | None:
-    if not found.unknown or not (names := extensions_with(protocol, found.owner, found.unknown)):
-        return None
-    return f"defined by {' and '.join(names)}: check with --extension {names[0]}"
+    """The bundled extensions that add the property to the class; without one, the method."""
+    names = [*_extensions(protocol).get((found.owner, found.unknown), ())]
+    return f"defined by {' and '.join(names)}: check with --extension {names[0]}" if names else None
+
+
+@cache
+def _extensions(protocol: int) -> dict[tuple[str, str], dict[str, None]]:
+    """The extensions by class and property, and by method: a trace may have very many unknown names."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for fragment in bundled_fragments(protocol):
+        definitions = schema_map(fragment.document.root, "$defs")
+        keys = [("", method) for _, method in methods_of(definitions)]
+        for definition, node in definitions.items():
+            keys += [(class_name(definition), key) for key in schema_map(node, "properties")]
+        for key in keys:
+            found.setdefault(key, {})[fragment.id] = None
+    return found
