@@ -160,7 +160,7 @@ class Conversation:
             return
         self._total(wire).count += 1
         params = message.get("params")
-        self._choose(wire, params)
+        self._negotiate(self.model, wire, params)
         method = self._find(wire, entry.sender)
         self._describe(wire, method, params, is_request="id" in message)
         if method is None:
@@ -309,7 +309,7 @@ class Conversation:
             yield _problem("envelope", "the message of an error is a string", "/error/message")
 
     def _result(self, call: _Call, method: ir.Method, result: Any) -> Iterator[Misfit]:
-        model = self._negotiated(call, result)
+        model = self._negotiate(call.model, call.method, result)
         method = next((each for each in model.methods if each.wire == method.wire), method)
         if method.result is not None:
             yield from misfits(method.result, {} if result is None else result, model, at="/result")
@@ -321,23 +321,15 @@ class Conversation:
 
     # --- The version ---------------------------------------------------------------------------------------------
 
-    def _choose(self, wire: str, params: Any) -> None:
-        """Take the model of the version that a request asks for."""
-        rules = self.model.negotiation
-        if rules is not None and wire == rules.method and isinstance(params, dict):
-            self.model = self._version(params.get(rules.version))
-
-    def _negotiated(self, call: _Call, result: Any) -> ir.Model:
-        """The model for a result: if it negotiates the version, that of the version."""
-        rules = call.model.negotiation
-        if rules is None or call.method != rules.method or not isinstance(result, dict):
-            return call.model
-        self.model = self._version(result.get(rules.version))
+    def _negotiate(self, model: ir.Model, wire: str, value: Any) -> ir.Model:
+        """The model for params or a result: `model`, or from now on that of the version that they negotiate."""
+        rules = model.negotiation
+        if rules is None or wire != rules.method or not isinstance(value, dict):
+            return model
+        stated = value.get(rules.version)
+        if isinstance(stated, int) and not isinstance(stated, bool):
+            self.model = self.models.get(stated, self.model)
         return self.model
-
-    def _version(self, stated: Any) -> ir.Model:
-        is_known = isinstance(stated, int) and not isinstance(stated, bool)
-        return self.models.get(stated, self.model) if is_known else self.model
 
     def _announce(self, method: ir.Method, name: str, value: Any) -> None:
         if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
