@@ -305,10 +305,10 @@ def as_json(acp: ModuleType, value: Any) -> Json:
         return value.hex()
     if is_dataclass(value):
         public = [each.name for each in fields(value) if not each.name.startswith("_")]
-        return {_wire(name): as_json(acp, getattr(value, name)) for name in public}
+        return {on_wire(name): as_json(acp, getattr(value, name)) for name in public}
     return value
 
 
-def _wire(name: str) -> str:
+def on_wire(name: str) -> str:
     first, *rest = name.split("_")
     return "_meta" if name == "meta" else first + "".join(map(str.title, rest))

@@ -65,9 +65,9 @@ class _Peer:
                 await self._work(self._chance.randrange(12))
             case {"method": "session/cancel"}:
                 await self._work(self._chance.randrange(3))
-                await self._end("cancelled")
+                await self.end("cancelled")
             case {"method": "session/close", "id": _}:
-                await self._end("cancelled")
+                await self.end("cancelled")
                 await agent.answer(message)
             case {"method": _, "id": _}:
                 await agent.answer(message, {"sessionId": "s"})
@@ -95,15 +95,16 @@ class _Peer:
                 case 2:
                     await agent.update("session_info_update", title=f"{self._chance.random()}")
                 case 3:
-                    await self._end("end_turn")
+                    await self.end("end_turn")
                 case _:
                     message, words = f"m{self._chance.randrange(4)}", f"{self._chance.randrange(1000)} "
                     self.said[message].append(words)
                     await agent.say(words, message=message)
         if self._chance.random() < 0.7:
-            await self._end("end_turn")
+            await self.end("end_turn")
 
-    async def _end(self, reason: str) -> None:
+    async def end(self, reason: str) -> None:
+        """End what is open."""
         agent, ended = self._play.agent, self._open
         self._open = []
         if agent.version == 2:
@@ -197,7 +198,7 @@ async def _play(acp: ModuleType, version: int, seed: int) -> None:
         while pending:  # an agent that has left something open ends it, once nobody does anything else
             _, pending = await asyncio.wait(pending, timeout=0.05)
             with contextlib.suppress(BrokenPipeError):
-                await peer._end("end_turn")
+                await peer.end("end_turn")
         for user in users:
             user.result()
         for _ in range(300):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.session_model import Event, expected
-from tests.session_traffic import Traffic, _wire, as_json, feed, new_state, recorded
+from tests.session_traffic import Traffic, as_json, feed, new_state, on_wire, recorded
 from tests.support import Packages
 from tests.turns_support import PROTOCOLS
 
@@ -55,7 +55,7 @@ class Reader:
                 if change.plan is not None:
                     self.plans[change.plan_id] = as_json(self._acp, change.plan)
             case "AttributesChange":
-                self.names |= {_wire(name) for name in change.names}
+                self.names |= {on_wire(name) for name in change.names}
             case _:
                 pass
 

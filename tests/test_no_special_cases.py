@@ -167,6 +167,52 @@ def test_a_foreign_import_is_seen() -> None:
     ]
 
 
+RUNTIME = [*REPOSITORY.glob("templates/**/*.py"), *SCHEMAS.glob("helpers/**/*.py")]
+PRIVATE_ELSEWHERE = {
+    "_exit": "of os: ends a process without clean-up",
+    "_getframe": "of sys: the caller of a function",
+    "_waiter": "of acpgen.watch: how it waits for a change",
+}
+"""Names that the runtime also uses, with what tests mean by them."""
+LOOKS = {"getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller", "import_module"}
+
+
+@cache
+def private_names() -> frozenset[str]:
+    """The private names of the runtime, its modules among them."""
+    texts = [f"{path.stem} {path.read_text(encoding='utf-8')}" for path in RUNTIME]
+    return frozenset(word for text in texts for word in re.findall(r"(?<!\w)_[a-zA-Z]\w*", text))
+
+
+def names_read(tree: ast.AST) -> Iterator[str]:
+    """Attributes of objects other than `self`, what is imported, and what functions look up by its name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value, name) if ast.unparse(value) not in ("self", "cls", "super()"):
+                yield name
+            case ast.Import() | ast.ImportFrom():
+                yield from re.findall(r"\w+", ast.unparse(node))
+            case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args) if name in LOOKS:
+                parts = (part for arg in args for part in ast.walk(arg) if isinstance(part, ast.Constant))
+                yield from (word for part in parts for word in str(part.value).split("."))
+
+
+def test_tests_read_nothing_private_of_packages() -> None:
+    """They meet what users meet, so that the runtime can be rearranged. `items_in` shows what is left behind."""
+    paths = [path for path in REPOSITORY.glob("tests/**/*.py") if "golden" not in path.parts]
+    found = [(path.name, name) for path in paths for name in names_read(ast.parse(path.read_text(encoding="utf-8")))]
+    private = {(path, name) for path, name in found if name in private_names()}
+    assert {each for each in private if each[1] not in PRIVATE_ELSEWHERE} == set()
+    assert PRIVATE_ELSEWHERE.keys() == {name for _, name in private}
+
+
+def test_a_private_name_is_seen_in_each_form() -> None:
+    assert {"_base", "_pending"} <= private_names()
+    text = "package._base\nx.y._pending\ngetattr(x, '_a')\nimport_module(f'{p}._b')\nfrom p._c import _d\nself._own"
+    found = {name for name in names_read(ast.parse(text)) if name.startswith("_")}
+    assert found == {"_base", "_pending", "_a", "_b", "_c", "_d"}
+
+
 FOREIGN = {
     "a folder of one machine": re.compile(r"(?<![\w.~])/(?:root|work|opt)/\w"),
     "a registry of packages": re.compile(

@@ -340,8 +340,7 @@ def test_stderr_into_the_same_pipe(start: Start, diary: Diary) -> None:
     """Odd, and not to be broken: `agent 2>&1`."""
     agent = start(stderr=subprocess.STDOUT)
     agent.prompt("mutter aside")
-    assert agent._lines is not None
-    assert agent._lines.next() == "aside"
+    assert agent.line() == "aside"
     assert agent.read()["result"] == {"stopReason": "end_turn"}
     agent.close_stdin()
     ended_cleanly(agent, diary)

@@ -45,7 +45,7 @@ class Relay:
         for writer in self._writers:
             writer.transport.abort()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task: asyncio.Task[None] | None = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -84,7 +84,7 @@ class Relay:
 async def relaying(port: int) -> AsyncGenerator[Relay, None]:
     """A relay to a port of 127.0.0.1 during the block."""
     relay = Relay(port)
-    server = await asyncio.start_server(relay._serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)
     relay.port = server.sockets[0].getsockname()[1]
     try:
         yield relay

@@ -149,10 +149,14 @@ class AgentProcess:
         """Send a prompt; returns the id of the request."""
         return self.ask("session/prompt", sessionId="s", prompt=[{"type": "text", "text": text}])
 
+    def line(self) -> str | None:
+        """The next line, which need be no message; None at the end."""
+        assert self._lines is not None
+        return self._lines.next()
+
     def read(self) -> Any:
         """The next message; None at the end."""
-        assert self._lines is not None
-        line = self._lines.next()
+        line = self.line()
         return None if line is None else json.loads(line)
 
     def update(self) -> str:
