@@ -183,12 +183,7 @@ def _field_renamed(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator
     wire=_DROPPED,
 )
 def _optional(classes: ClassPair, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
-    if new is not None and not new.required:
-        effect = Effect(Wire.OK, _unknown_to(classes.old))
-        yield Found(classes.place(new), f"new optional property: {shown(new.type)}", effect)
-    if old is not None and not old.required:
-        message, effect = f"optional property removed: {shown(old.type)}", Effect(_unknown_to(classes.new), Wire.OK)
-        yield Found(classes.place(old), message, effect, _GONE, is_reverse=True)
+    return _one_sided(classes, old, new, required=False)
 
 
 @UNPAIRED_FIELDS.pair(
@@ -197,12 +192,17 @@ def _optional(classes: ClassPair, old: ir.Field | None, new: ir.Field | None) ->
     wire="old to new breaks: it is missing; new to old loses: dropped by old readers",
 )
 def _required(classes: ClassPair, old: ir.Field | None, new: ir.Field | None) -> Iterator[Found]:
-    if new is not None and new.required:
-        message, effect = f"new required property: {shown(new.type)}", Effect(Wire.BREAKS, _unknown_to(classes.old))
-        yield Found(classes.place(new), message, effect, _needed(new))
-    if old is not None and old.required:
-        effect = Effect(_unknown_to(classes.new), Wire.BREAKS)
-        message = f"required property removed: {shown(old.type)}"
+    return _one_sided(classes, old, new, required=True)
+
+
+def _one_sided(classes: ClassPair, old: ir.Field | None, new: ir.Field | None, *, required: bool) -> Iterator[Found]:
+    kind = "required" if required else "optional"
+    if new is not None and new.required is required:
+        effect = Effect(left_out(None, new), _unknown_to(classes.old))
+        yield Found(classes.place(new), f"new {kind} property: {shown(new.type)}", effect, _needed(new))
+    if old is not None and old.required is required:
+        effect = Effect(_unknown_to(classes.new), left_out(None, old))
+        message = f"{kind} property removed: {shown(old.type)}"
         yield Found(classes.place(old), message, effect, _GONE, is_reverse=True)
 
 

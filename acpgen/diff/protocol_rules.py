@@ -76,12 +76,10 @@ def _protocol_changed(models: ModelPair) -> Iterator[Found]:
 )
 def _null_ids(models: ModelPair) -> Iterator[Found]:
     before, after = models.old.envelope.null_ids, models.new.envelope.null_ids
-    if after and not before:
-        message, effect = "requests whose id is null are allowed now", Effect(Wire.OK, Wire.BREAKS)
-        yield Found(Place(), message, effect).sent_by(Side)
-    if before and not after:
-        message, effect = "requests whose id is null are no longer allowed", Effect(Wire.BREAKS, Wire.OK)
-        yield Found(Place(), message, effect, is_reverse=True).sent_by(Side)
+    if before is not after:
+        effect = Effect(*(Wire.OK if admits else Wire.BREAKS for admits in (after, before)))
+        message = f"requests whose id is null are {'allowed now' if after else 'no longer allowed'}"
+        yield Found(Place(), message, effect, is_reverse=before).sent_by(Side)
 
 
 @MODELS.pair(

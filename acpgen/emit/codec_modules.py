@@ -29,8 +29,8 @@ _KINDS: dict[type, type[DefinitionCodec]] = {
 class CodecView:
     """One module: the definitions that it decodes, the classes that it encodes, and the readers of bounded scalars.
 
-    `bare` has the classes that only have the property of `shared`, the class from which most others derive. `table` has
-    the types other than classes that `decode` accepts, each with its reader.
+    `bare` has the classes that only have the property of `shared`, the class from which most others derive. `decoders`
+    has the types other than classes that `decode` accepts, each with its reader, in lines.
     """
 
     decoded: Sequence[DefinitionCodec]
@@ -38,12 +38,12 @@ class CodecView:
     named: Sequence[NamedReader]
     bare: Collection[str]
     shared: StructCodec | None
-    table: Sequence[tuple[Code, Code]]
+    decoders: Sequence[Code]
 
     @property
     def is_empty(self) -> bool:
         """True if nothing is left for this module."""
-        return not (self.decoded or self.encoded or self.table)
+        return not (self.decoded or self.encoded or self.decoders)
 
     @property
     def parts(self) -> Iterator[tuple[str, DefinitionCodec]]:
@@ -65,11 +65,6 @@ class CodecView:
         """Those that it encodes."""
         return [view for view in self.encoded if view.definition.name in self.bare]
 
-    @property
-    def decoders(self) -> list[Code]:
-        """The entries of the table of decoders, in lines. Those of classes are found by their names."""
-        return entry_lines(self.table)
-
 
 def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
@@ -90,7 +85,9 @@ def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView
             named=[named[name] for name in sorted(named) if (name in near) is is_near],
             bare=bare,
             shared=shared if is_near else None,
-            table=[(each.hint, read) for each, read in table if (is_near if each in plain else each in decoded)],
+            decoders=entry_lines(
+                (each.hint, read) for each, read in table if (is_near if each in plain else each in decoded)
+            ),
         )
 
     return view(is_near=True), view(is_near=False)

@@ -6,8 +6,8 @@ They are rendered by the templates of the package and cut, so that they always e
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from acpgen.emit.classes import Classes
@@ -18,7 +18,7 @@ from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
 from acpgen.emit.types import BoundedAlias, ClassView, alias_target
 from acpgen.ir import model as ir
-from acpgen.roles import Role, Side
+from acpgen.roles import Role, RoleRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,6 @@ class _Field:
 
     original_name: Code
     type_hint: Code
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A class of a role: its module, its first lines, and the signatures of its methods by name."""
-
-    module: str
-    head: str
-    methods: dict[str, str]
 
 
 class Signatures:
@@ -67,18 +58,15 @@ class Signatures:
 
     def of_method(self, method: ir.Method) -> list[Signature]:
         """The handlers and the stubs of a method, each in its class; then the methods that pass it on."""
-        found = [(declared, method.name) for side in method.handlers for declared in self._classes[side]]
-        passing = [
-            (classes[role.base], each.name)
-            for role, classes in self._passing
-            for each in role.passed
-            if each.view.method == method
-        ]
-        return [self._of(declared, name) for declared, name in found + passing]
-
-    def _of(self, declared: _Declared, name: str) -> Signature:
-        code = _formatted("\n".join([declared.head, declared.methods[name]]))
-        return Signature(f"{self._folder}{declared.module}.py", code)
+        found = list[Signature]()
+        plain = [(role, methods) for role, _, methods in self._roles if not role.passes]
+        for side in method.handlers:
+            found += [methods[role.base, method.name] for role, methods in plain if side in role.sides]
+            found += [methods[side.stub, method.name] for role, methods in plain if side in role.called]
+        for role, view, methods in self._roles:
+            passed = view.passed if role.passes else []
+            found += [methods[role.base, each.name] for each in passed if each.view.method == method]
+        return [replace(each, code=_formatted(each.code)) for each in found]
 
     def _type_source(self, definition: ir.Definition) -> str:
         # datamodel-code-generator, which uses these two templates in a build, leaves the line breaks in them alone
@@ -102,32 +90,21 @@ class Signatures:
         )
 
     @cached_property
-    def _classes(self) -> dict[Side, list[_Declared]]:
-        """The classes with the methods of each side: those to extend, then the stubs."""
-        bases, stubs = ({side: list[_Declared]() for side in Side} for _ in range(2))
-        for role in (each.record for each in Role if not each.record.passes):
-            classes = self._declared(RoleView(role, self._model), role.name)
-            for side in role.sides:
-                bases[side].append(classes[role.base])
-                stubs[side.peer].append(classes[side.peer.stub])
-        return {side: bases[side] + stubs[side] for side in Side}
+    def _roles(self) -> list[tuple[RoleRecord, RoleView, Mapping[tuple[str, str], Signature]]]:
+        """The roles, each with the methods of its module by the names of class and method, not yet formatted."""
+        views = [(each.record, RoleView(each.record, self._model)) for each in Role]
+        return [(role, view, self._methods(role, view)) for role, view in views]
 
-    @cached_property
-    def _passing(self) -> list[tuple[RoleView, dict[str, _Declared]]]:
-        """The roles that pass messages on, with the classes of their modules."""
-        views = [(RoleView(each.record, self._model), each.record.name) for each in Role if each.record.passes]
-        return [(view, self._declared(view, module)) for view, module in views]
-
-    def _declared(self, role: RoleView, module: str) -> dict[str, _Declared]:
-        """The classes of the module of a role, by their names."""
-        source = self._environment.get_template(f"{role.template}.py.jinja").render(role=role)
-        nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-        return {node.name: _declared(module, source.splitlines(), node) for node in nodes}
-
-
-def _declared(module: str, lines: list[str], node: ast.ClassDef) -> _Declared:
-    methods = [part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return _Declared(module, _class_head(lines, node), {part.name: "\n".join(_head(part, lines)) for part in methods})
+    def _methods(self, role: RoleRecord, view: RoleView) -> Mapping[tuple[str, str], Signature]:
+        source = self._environment.get_template(f"{role.template}.py.jinja").render(role=view)
+        module, lines = f"{self._folder}{role.name}.py", source.splitlines()
+        return {
+            (node.name, part.name): Signature(module, "\n".join([_class_head(lines, node), *_head(part, lines)]))
+            for node in ast.parse(source).body
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+        }
 
 
 def _class_head(lines: list[str], node: ast.ClassDef) -> str:
