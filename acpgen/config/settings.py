@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, SchemaChoice, ValueKind, role_defaults
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, SchemaChoice, ValueKind, role_defaults
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -150,12 +150,11 @@ def outputs_to_build(
     the file. Without names, all outputs are meant, or the one whose folder the command line names. Raises `InputError`
     for unknown names, for outputs without a folder, and for two outputs with the same folder.
     """
-    given = {key: value for key, value in given.items() if value is not None}
     configured = _configured(config)
     chosen: list[tuple[str | None, _Levels]]
     if names:
         chosen = [(name, _named(name, configured)) for name in dict.fromkeys(names)]
-    elif "out" in given:
+    elif given.get("out") is not None:
         chosen = [next((each for each in configured.items() if _is_at(each[1], given["out"])), (None, _shared(config)))]
     else:
         chosen = list(configured.items())
@@ -190,7 +189,6 @@ def types_in_effect(config: ConfigFile | None, given: Mapping[str, Any], name: s
 
 
 def _selected_outputs(config: ConfigFile | None, given: Mapping[str, Any], name: str | None) -> list[Output]:
-    given = {key: value for key, value in given.items() if value is not None}
     configured = _configured(config)
     levels = [_named(name, configured)] if name is not None else list(configured.values()) or [_shared(config)]
     return [_output(None, each, given) for each in levels]
@@ -226,27 +224,20 @@ def _configured(config: ConfigFile | None) -> dict[str | None, _Levels]:
 
 
 def _level(config: ConfigFile, table: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Setting]:
-    return {
-        key: Setting(key=key, value=_value(KEYS[key], value, config), origin=_origin(config, (*above, key)))
-        for key, value in table.items()
-    }
+    settings: dict[str, Setting] = {}
+    for key, value in table.items():
+        place = config.place(*above, key)
+        found = _value(KEYS[key].kind, value, config)
+        settings[key] = Setting(key=key, value=found, origin=f"{place.file}:{place.line}")
+    return settings
 
 
-def _origin(config: ConfigFile, keys: tuple[str, ...]) -> str:
-    place = config.place(*keys)
-    return f"{place.file}:{place.line}"
-
-
-def _value(key: Key, value: Any, config: ConfigFile) -> Any:
-    match key.kind:
-        case ValueKind.PATH:
+def _value(kind: ValueKind, value: Any, config: ConfigFile) -> Any:
+    match kind:
+        case ValueKind.PATH_BY_PROTOCOL | ValueKind.NAME_BY_PROTOCOL if isinstance(value, dict):
+            return {int(number): _value(kind, each, config) for number, each in value.items()}
+        case ValueKind.PATH | ValueKind.PATH_BY_PROTOCOL:
             return _path(value, config)
-        case ValueKind.PATH_BY_PROTOCOL if isinstance(value, dict):
-            return {int(number): _path(each, config) for number, each in value.items()}
-        case ValueKind.PATH_BY_PROTOCOL:
-            return _path(value, config)
-        case ValueKind.NAME_BY_PROTOCOL if isinstance(value, dict):
-            return {int(number): each for number, each in value.items()}
         case ValueKind.PROTOCOLS if isinstance(value, list):
             return tuple(value)
         case ValueKind.SPECS:
@@ -267,7 +258,8 @@ def _spec(value: str, config: ConfigFile) -> str:
 
 
 def _output(name: str | None, levels: _Levels, given: Mapping[str, Any]) -> Output:
-    from_command_line = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in given.items()}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    from_command_line = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in chosen.items()}
     settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
     for level in (*reversed(levels), from_command_line):
         protocols = _protocols(level.get("protocol", settings["protocol"]).value)
