@@ -157,14 +157,10 @@ def _remove_leftovers(root: Path, plan: Plan) -> None:
     """Remove the staged files that killed runs have left in the folders of the package."""
     for folder in {root, *((root / change.path).parent for change in plan.changes)}:
         with suppress(OSError):
-            for name in os.listdir(folder):
-                if name.startswith(STAGE_PREFIX) and _is_leftover(folder / name):
-                    _remove_file(folder / name)
-
-
-def _is_leftover(path: Path) -> bool:
-    found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > _LEFTOVER_SECONDS
+            for path in folder.glob(f"{STAGE_PREFIX}*"):
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > _LEFTOVER_SECONDS:
+                    _remove_file(path)
 
 
 def _changed(plan: Plan) -> InputError:

@@ -115,10 +115,10 @@ def resolve_both(
     old: str,
     new: str,
     *,
-    protocol: int | None = None,
-    extensions: Sequence[str] = (),
-    own: tuple[Sequence[str], Sequence[str]] = ((), ()),
-    files: Files | None = None,
+    protocol: int | None,
+    extensions: Sequence[str],
+    own: tuple[Sequence[str], Sequence[str]],
+    files: Files,
 ) -> Subjects:
     """Resolve two specs. Packages of several protocols make several pairs.
 
@@ -136,7 +136,7 @@ def resolve_both(
     sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
     others = ([None if more else each for each in side] for side, more in zip(sides[::-1], own, strict=True))
     olds, news = _all(
-        partial(_resolve, spec, side, other, protocol=number, extensions=[*extensions, *more], files=files or {})
+        partial(_resolve, spec, side, other, protocol=number, extensions=[*extensions, *more], files=files)
         for spec, side, other, more in zip(specs, sides, others, own, strict=True)
     )
     is_one = min(len(before), len(after)) == 1
