@@ -218,7 +218,9 @@ def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: 
         async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
             return [await peer.ask(1, "_fail"), *await peer.ping()]
 
-    assert codes(run(main())) == [(1, -32800)]
+    with acp_log() as records:
+        assert codes(run(main())) == [(1, -32800)]
+    assert "the handler of '_fail' was cancelled, and not by the peer" in texts(records)
 
 
 @BOTH
@@ -484,6 +486,20 @@ def test_an_error_that_cannot_be_made_into_json_is_an_internal_one(packages: Pac
 
     with acp_log():
         assert codes(run(main())) == [(5, INTERNAL)]
+
+
+@BOTH
+def test_initialize_to_a_side_without_it_is_an_unknown_method(packages: Packages, sources: SchemaChoice) -> None:
+    """Such as the client's own request, from a peer that echoes all that it reads."""
+    acp = packages(sources)
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, client_of(acp)) as peer:
+            return [await peer.ask(1, "initialize", {"protocolVersion": 1}), *await peer.ping()]
+
+    with acp_log() as records:
+        assert codes(run(main())) == [(1, -32601)]
+    assert texts(records) == ""
 
 
 def test_an_id_that_cannot_be_written_is_null(packages: Packages) -> None:
