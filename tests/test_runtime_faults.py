@@ -488,6 +488,36 @@ def test_an_error_that_cannot_be_made_into_json_is_an_internal_one(packages: Pac
         assert codes(run(main())) == [(5, INTERNAL)]
 
 
+def test_a_result_that_does_not_fit_names_the_call_that_got_it(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def ask_user(client: Any) -> Any:
+        request = acp.RequestPermissionRequest(
+            session_id="s", tool_call=acp.ToolCallUpdate(tool_call_id="t"), options=[]
+        )
+        return await client.session_request_permission(request)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        return await ask_user(self.client)
+
+    class Asking(acp.Agent):  # type: ignore[misc, name-defined]
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+    Asking.ext_method = ext_method
+
+    async def main() -> None:
+        async with raw_peer(acp, Asking, options=acp.ConnectionOptions(check_capabilities=False)) as peer:
+            await peer.request(5, "_ask")
+            await peer.answer((await peer.receive())["id"], result={"outcome": "yes"})
+            assert (await peer.receive())["error"]["code"] == INTERNAL
+
+    with acp_log() as records:
+        run(main())
+    assert "an error from the peer made the handler of '_ask' fail in " in texts(records)
+    assert "ask_user in line " in texts(records)
+
+
 @BOTH
 def test_initialize_to_a_side_without_it_is_an_unknown_method(packages: Packages, sources: SchemaChoice) -> None:
     """Such as the client's own request, from a peer that echoes all that it reads."""
