@@ -166,11 +166,11 @@ def test_agents_of_the_cookbook_answer_prompts(name: str, played: Played) -> Non
 
 
 def test_the_agent_for_protocol_2_answers_prompts(played: Played) -> None:
-    with subprocess.Popen(
-        [sys.executable, "protocol_2.py"], cwd=played.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as agent:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "protocol_2.py"], cwd=played.folder, text=True, **pipes) as agent:
         assert agent.stdin is not None
         assert agent.stdout is not None
+        assert agent.stderr is not None
         too_long = threading.Timer(300, agent.kill)
         too_long.start()
 
@@ -187,6 +187,7 @@ def test_the_agent_for_protocol_2_answers_prompts(played: Played) -> None:
         agent.stdin.close()
         agent.wait()
         too_long.cancel()
+        assert agent.stderr.read() == ""
     assert [each["sessionUpdate"] for each in updates] == [
         *("user_message", "state_update", "agent_message_chunk", "state_update")
     ]

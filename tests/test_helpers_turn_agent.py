@@ -128,6 +128,21 @@ def test_an_agent_without_work_says_so(acp: Any) -> None:
     assert "TurnAgent does not override `work`" in texts(records)
 
 
+def test_work_that_is_not_async_says_so(acp: Any) -> None:
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+    kind = type("Plain", (helpers.TurnAgent,), {"work": lambda self, params: "end_turn"})
+
+    async def main() -> str:
+        async with raw_peer(acp, kind) as peer:
+            client = Talk(peer)
+            await client.prompt(1)
+            return (await client.until("1: -32603"))[-1]
+
+    with acp_log(logging.ERROR) as records:
+        assert run(main())
+    assert "the work on a prompt is a str, and no coroutine: write `async def`" in texts(records)
+
+
 @pytest.mark.parametrize(("name", "meant"), [("prompt", "session_prompt"), ("cancel", "session_cancel")])
 def test_a_misnamed_handler_of_a_subclass(acp: Any, name: str, meant: str) -> None:
     """What `TurnAgent` overrides is no code of the user's: the method cannot be meant as a part of it."""

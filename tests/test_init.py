@@ -497,17 +497,23 @@ server.run()
 def test_the_agent_shows_the_tools_of_its_session(
     projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
 ) -> None:
-    """Those of a server that runs; for one that does not, it says why."""
+    """Those of a server that runs; for one that does not, or that ends at once, it says why."""
     require(find_spec("mcp"), "mcp")
     (tmp_path / "weather.py").write_text(WEATHER, encoding="utf-8")
     kind = {"type": "stdio"} if protocol == 2 else {}
-    programs = (("weather", sys.executable, [str(tmp_path / "weather.py")]), ("lost", "/nowhere/server", []))
+    programs = (
+        ("weather", sys.executable, [str(tmp_path / "weather.py")]),
+        ("lost", "/nowhere/server", []),
+        ("ended", sys.executable, ["-c", ""]),
+    )
     servers = [{**kind, "name": name, "command": command, "args": args, "env": []} for name, command, args in programs]
     with running(projects("agent", *protocols)) as wire:
         wire.prompt(wire.open(protocol, *servers), "tools")
-        shown, lost = wire.update(sessionUpdate="agent_message_chunk")["content"]["text"].splitlines()
+        shown, lost, ended = wire.update(sessionUpdate="agent_message_chunk")["content"]["text"].splitlines()
         assert shown == "weather: forecast"
         assert re.fullmatch("lost: .*/nowhere/server.*", lost)
+        assert ended.startswith("ended: ")
+        assert "TaskGroup" not in ended
         assert wire.stop_reason(protocol) == "end_turn"
 
 

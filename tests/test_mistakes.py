@@ -242,6 +242,16 @@ OTHER_METHODS = {
         NEW,
         "Echo.session_new raised a RequestError whose message is -32602, and not a str: write RequestError(message, ",
     ),
+    "an error has a text for its code": (
+        'async def session_new(self, params): raise RequestError("no", code="abc")',
+        NEW,
+        "Echo.session_new raised a RequestError whose code is 'abc', and not an int: write RequestError(message, ",
+    ),
+    "an error has data that is no JSON": (
+        'async def session_new(self, params): raise RequestError("no", code=1, data={"a": {1}})',
+        NEW,
+        "Echo.session_new raised an error that cannot be sent: $.data.a: expected a JSON value, found a set",
+    ),
 }
 
 
@@ -341,6 +351,14 @@ STARTS = {
         "advertise(Echo, ...) got the class InitializeResponse: call the class to make an instance",
     ),
     "advertise of a dict": ('advertise(Echo, {"protocolVersion": 1})', "advertise(Echo, ...) got a dict"),
+    "advertise of a value that a peer would leave out": (
+        'advertise(Echo, InitializeResponse(protocol_version=1, agent_info=Implementation(name="a", version=2)))',
+        "advertise(Echo, ...) got a message not of its type: $.agentInfo.version: expected a string, found 2",
+    ),
+    "advertise of a value that a peer would refuse": (
+        'advertise(Echo, InitializeResponse(protocol_version="1"))',
+        "advertise(Echo, ...) got a message not of its type: $.protocolVersion: expected an integer, found '1'",
+    ),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from tests.runtime_support import V1, V2, agent_of, client_of, raw_peer, run
+from tests.runtime_support import V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -74,6 +74,22 @@ def test_malformed_answers_fail_the_call(packages: Packages, sources: SchemaChoi
             return await peer.ping()
 
     assert run(main()) == []
+
+
+def test_an_answer_without_an_outcome_is_no_invalid_request(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        async with raw_peer(acp, client_of(acp)) as peer:
+            waiter = asyncio.create_task(peer.stub.ext_method("_ask", None))
+            await peer.answer((await peer.receive())["id"])
+            with pytest.raises(acp.InternalError, match="the peer sent a malformed response"):
+                await waiter
+
+    with acp_log() as records:
+        run(main())
+    assert "the response to request 0 cannot be used: the peer sent a malformed response" in texts(records)
+    assert "Invalid request" not in texts(records)
 
 
 def test_an_answer_with_a_null_error_is_an_answer(packages: Packages) -> None:

@@ -218,7 +218,9 @@ def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: 
         async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
             return [await peer.ask(1, "_fail"), *await peer.ping()]
 
-    assert codes(run(main())) == [(1, -32800)]
+    with acp_log() as records:
+        assert codes(run(main())) == [(1, -32800)]
+    assert "the handler of '_fail' was cancelled, and not by the peer" in texts(records)
 
 
 @BOTH
@@ -484,6 +486,50 @@ def test_an_error_that_cannot_be_made_into_json_is_an_internal_one(packages: Pac
 
     with acp_log():
         assert codes(run(main())) == [(5, INTERNAL)]
+
+
+def test_a_result_that_does_not_fit_names_the_call_that_got_it(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def ask_user(client: Any) -> Any:
+        request = acp.RequestPermissionRequest(
+            session_id="s", tool_call=acp.ToolCallUpdate(tool_call_id="t"), options=[]
+        )
+        return await client.session_request_permission(request)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        return await ask_user(self.client)
+
+    class Asking(acp.Agent):  # type: ignore[misc, name-defined]
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+    Asking.ext_method = ext_method
+
+    async def main() -> None:
+        async with raw_peer(acp, Asking, options=acp.ConnectionOptions(check_capabilities=False)) as peer:
+            await peer.request(5, "_ask")
+            await peer.answer((await peer.receive())["id"], result={"outcome": "yes"})
+            assert (await peer.receive())["error"]["code"] == INTERNAL
+
+    with acp_log() as records:
+        run(main())
+    assert "an error from the peer made the handler of '_ask' fail in " in texts(records)
+    assert "ask_user in line " in texts(records)
+
+
+@BOTH
+def test_initialize_to_a_side_without_it_is_an_unknown_method(packages: Packages, sources: SchemaChoice) -> None:
+    """Such as the client's own request, from a peer that echoes all that it reads."""
+    acp = packages(sources)
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, client_of(acp)) as peer:
+            return [await peer.ask(1, "initialize", {"protocolVersion": 1}), *await peer.ping()]
+
+    with acp_log() as records:
+        assert codes(run(main())) == [(1, -32601)]
+    assert texts(records) == ""
 
 
 def test_an_id_that_cannot_be_written_is_null(packages: Packages) -> None:

@@ -48,6 +48,7 @@ AGENT = {
     "set_session_mode": "session_set_mode",
     "cancel": "session_cancel",
     "session_promt": "session_prompt",
+    "session_prmopt": "session_prompt",
     "session_prompts": "session_prompt",
     "initialise": "initialize",
 }

@@ -456,6 +456,18 @@ def test_a_malformed_response_leaves_nothing(acp: ModuleType) -> None:
     run(main())
 
 
+def test_a_malformed_response_is_the_fault_of_the_agent(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with between(acp, [acp.Proxy]) as stage:
+            number, request = await stage.asked()
+            await stage.agent.send({"id": request["id"]})
+            answer = await stage.client.receive()
+            assert (answer["id"], answer["error"]["code"]) == (number, -32603)
+            assert answer["error"]["message"] == "the peer sent a malformed response"
+
+    run(main())
+
+
 def test_a_task_that_takes_calls_from_a_queue(acp: ModuleType) -> None:
     """Another task than that of the handler may pass a message on: text and order stay."""
 

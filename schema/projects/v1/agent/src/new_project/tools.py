@@ -58,10 +58,17 @@ class ToolServer:
                 self.tried.set()
                 await asyncio.Event().wait()  # until it is closed
         except Exception as error:  # one server that fails takes no other with it
-            self.error = str(error) or type(error).__name__
+            self.error = _reason(error)
         finally:
             self.client = None
             self.tried.set()
+
+
+def _reason(error: BaseException) -> str:
+    """The text of an error; of a group, such as that of the tasks of a client, the text of the first one in it."""
+    while inner := getattr(error, "exceptions", ()):
+        error = inner[0]
+    return str(error) or type(error).__name__
 
 
 @asynccontextmanager
