@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpack import Decoder, Encoder, HeaderTuple, HPACKError
+from hpack import Decoder, Encoder, HPACKError
 from hyperframe.exceptions import HyperframeError
 from hyperframe.frame import (
     ContinuationFrame,
@@ -61,7 +61,8 @@ class Http2:
             return
         try:
             for frame, _ in self._frames[Side.AGENT].feed(data):
-                self._answer(frame)
+                if frame is not None:
+                    self._note(Side.AGENT, frame)
         except _FAULTS as error:
             self.end()
             self._is_raw = True
@@ -75,15 +76,14 @@ class Http2:
 
     def _passed(self, data: bytes) -> Iterator[bytes]:
         for frame, text in self._frames[Side.CLIENT].feed(data):
-            if isinstance(frame, HeadersFrame):
-                headers = self._decoders[Side.CLIENT].decode(frame.data, raw=True)
-                yield self._ask(frame, list(headers))
-            elif frame is not None:
-                self._note(frame)
-                yield text
+            if frame is not None:
+                passed = self._ask(frame) if isinstance(frame, HeadersFrame) else text
+                self._note(Side.CLIENT, frame)
+                yield passed
 
-    def _ask(self, frame: HeadersFrame, headers: list[HeaderTuple]) -> bytes:
+    def _ask(self, frame: HeadersFrame) -> bytes:
         """Begin an exchange; returns its headers for the remote. Trailers begin none."""
+        headers = list(self._decoders[Side.CLIENT].decode(frame.data, raw=True))
         changed = [
             type(each)(each[0], self._hosts.of(each[1])) if each[0] in {b":authority", b"host"} else each
             for each in headers
@@ -91,21 +91,34 @@ class Http2:
         if not self._is_raw and frame.stream_id not in self._exchanges and len(self._exchanges) < MAX_OPEN:
             fields = named(headers)
             self._exchanges[frame.stream_id] = Exchange(self._ledger, fields.get(":method", ""), fields)
-        if "END_STREAM" in frame.flags and (exchange := self._exchanges.get(frame.stream_id)) is not None:
-            exchange.sent_all()
         return _written(frame, self._encoder.encode(changed))
 
-    def _note(self, frame: Frame) -> None:
-        """Follow a frame of the client that is passed on as it is."""
+    def _note(self, side: Side, frame: Frame) -> None:
+        """Follow a frame, but for the headers of a request."""
         exchange = self._exchanges.get(frame.stream_id)
         if isinstance(frame, SettingsFrame):
-            self._resize(Side.AGENT, frame)
-        elif isinstance(frame, RstStreamFrame):
-            self._reset(frame.stream_id)
+            self._resize(side.peer, frame)
+        elif side is Side.AGENT and isinstance(frame, (HeadersFrame, PushPromiseFrame)):
+            self._answer(frame, exchange)
+        elif isinstance(frame, RstStreamFrame) and exchange is not None:
+            del self._exchanges[frame.stream_id]
+            exchange.end()
         elif isinstance(frame, DataFrame) and exchange is not None:
-            exchange.sent(frame.data)
-            if "END_STREAM" in frame.flags:
-                exchange.sent_all()
+            (exchange.sent if side is Side.CLIENT else exchange.got)(frame.data)
+        if exchange is not None and "END_STREAM" in frame.flags:
+            self._end_stream(side, frame.stream_id)
+
+    def _end_stream(self, side: Side, stream: int) -> None:
+        if side is Side.CLIENT:
+            self._exchanges[stream].sent_all()
+        else:
+            self._exchanges.pop(stream).got_all()
+
+    def _answer(self, frame: HeadersFrame | PushPromiseFrame, exchange: Exchange | None) -> None:
+        headers = named(self._decoders[Side.AGENT].decode(frame.data, raw=True))
+        status = int(headers.get(":status", "0")) if isinstance(frame, HeadersFrame) else 0
+        if exchange is not None and status >= 200:
+            exchange.answered(status, headers)
 
     def _resize(self, side: Side, frame: SettingsFrame) -> None:
         """A side says how large the table of the other one may be."""
@@ -115,29 +128,6 @@ class Http2:
         self._decoders[side].max_allowed_table_size = min(max(size, 4096), _MAX_TABLE)
         if side is Side.CLIENT:
             self._encoder.header_table_size = min(size, 4096)
-
-    def _reset(self, stream: int) -> None:
-        if (exchange := self._exchanges.pop(stream, None)) is not None:
-            exchange.end()
-
-    def _answer(self, frame: Frame | None) -> None:
-        if frame is None:
-            return
-        exchange = self._exchanges.get(frame.stream_id)
-        if isinstance(frame, (HeadersFrame, PushPromiseFrame)):
-            headers = named(self._decoders[Side.AGENT].decode(frame.data, raw=True))
-            status = int(headers.get(":status", "0")) if isinstance(frame, HeadersFrame) else 0
-            if exchange is not None and status >= 200:
-                exchange.answered(status, headers)
-        elif isinstance(frame, SettingsFrame):
-            self._resize(Side.CLIENT, frame)
-        elif isinstance(frame, RstStreamFrame):
-            self._reset(frame.stream_id)
-        elif isinstance(frame, DataFrame) and exchange is not None:
-            exchange.got(frame.data)
-        if exchange is not None and "END_STREAM" in frame.flags:
-            del self._exchanges[frame.stream_id]
-            exchange.got_all()
 
 
 class _Frames:

@@ -29,7 +29,7 @@ _CONNECT_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host and a port; for a remote also whether it has TLS, and the path that its users know."""
+    """A host and a port, whether it has TLS, and the path that its users know."""
 
     host: str
     port: int
@@ -47,9 +47,10 @@ class Address:
         found = {self._shown(each, with_port=True) for each in hosts}
         return found if self.port != 80 else found | {self._shown(each, with_port=False) for each in hosts}
 
-    def url(self, path: str = "") -> str:
+    @property
+    def url(self) -> str:
         """The URL."""
-        return f"http{'s' if self.is_secure else ''}://{self.netloc}{path or self.path}"
+        return f"http{'s' if self.is_secure else ''}://{self.netloc}{self.path}"
 
     def _shown(self, host: str, *, with_port: bool) -> str:
         shown = f"[{host}]" if ":" in host else host
@@ -68,7 +69,7 @@ class _Relay:
         self._listen = listen
         self._remote = remote
         self._recording = recording
-        self._ledger = Ledger(recording, remote.url())
+        self._ledger = Ledger(recording, remote.url)
         self._hosts = Hosts((), remote.netloc)
         self._free = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,10 +82,9 @@ class _Relay:
                 asyncio.get_running_loop().add_signal_handler(getattr(signal, name), stopping.set)
         server = await asyncio.start_server(self._arrive, self._listen.host, self._listen.port, limit=_CHUNK)
         port: int = server.sockets[0].getsockname()[1]
-        here = Address(self._listen.host, port)
+        here = Address(self._listen.host, port, path=self._remote.path)
         self._hosts = Hosts(here.names(), self._remote.netloc)
-        where = f"{here.url(self._remote.path)} to {self._remote.url()}, in {self._recording.path}"
-        say(f"recording from {where}")
+        say(f"recording from {here.url} to {self._remote.url}, in {self._recording.path}")
         try:
             await stopping.wait()
         finally:
@@ -126,10 +126,10 @@ class _Relay:
         try:
             side = _Side(*await asyncio.wait_for(opening, _CONNECT_SECONDS))
         except (OSError, asyncio.TimeoutError) as error:
-            say(f"cannot connect to {self._remote.url()}: {error or 'no answer'}")
+            say(f"cannot connect to {self._remote.url}: {error or 'no answer'}")
             return None
         if is_http2 and self._remote.is_secure and side.chosen() != "h2":
-            say(f"{self._remote.url()} does not speak HTTP/2, and the client does")
+            say(f"{self._remote.url} does not speak HTTP/2, and the client does")
             side.abort()
             return None
         return side
