@@ -68,16 +68,17 @@ class CodecView:
 
 def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
     """The view of `codec.py` for `roles`, and that of the module for all else."""
-    known, classes, reading, writing = _directions(model, roles), Classes(model), Reading(model), Writing(model)
+    received, sent = _directions(model, roles)
+    classes, reading, writing = Classes(model), Reading(model), Writing(model)
     views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
     shared = StructCodec(classes.shared, reading, writing) if bare and classes.shared else None
     table, named = list(_table(views, model, reading)), _named(model.definitions)
-    near = _named(each for each in model.definitions if each.name in known.decoded)
+    near = _named(each for each in model.definitions if each.name in received)
 
     def view(*, is_near: bool) -> CodecView:
-        decoded = [each for each in views if (each.definition.name in known.decoded) is is_near]
-        encoded = [each for each in views if (each.definition.name in known.encoded) is is_near]
+        decoded = [each for each in views if (each.definition.name in received) is is_near]
+        encoded = [each for each in views if (each.definition.name in sent) is is_near]
         plain = {each for each, _ in table if reading.primitive(ir.Ref(each.definition.name)) is not None}
         return CodecView(
             decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
@@ -127,16 +128,8 @@ def _annotation(definition: ir.Definition, model: ir.Model) -> str:
 # --- The directions of values ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Directions:
-    """The names of the definitions that a package decodes, and of those that it encodes."""
-
-    decoded: frozenset[str]
-    encoded: frozenset[str]
-
-
-def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> _Directions:
-    """The directions of all definitions.
+def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the definitions that a package decodes, and of those that it encodes.
 
     A package decodes the params of the methods that its roles handle and the results of those that they call. It
     encodes the params of the latter and the results of the former.
@@ -152,7 +145,7 @@ def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> _Directions:
         if is_handled and method.gate is not None:  # `advertise` decodes what it has encoded and changed
             read.append(ir.Ref(names.class_name(method.gate.root)))
     decoded = reachable(read, model)
-    return _Directions(decoded, reachable([*written, *_written_to_compare(decoded, model)], model))
+    return decoded, reachable([*written, *_written_to_compare(decoded, model)], model)
 
 
 def _written_to_compare(decoded: Iterable[str], model: ir.Model) -> Iterator[ir.TypeExpr]:

@@ -92,7 +92,7 @@ class RoleView:
         self.parameters = listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
         """The parameters of the constructor: the stubs."""
         views = [*self.handled, *(view for side in self.stubs for view in side.methods)]
-        used = {name for view in views for each in (view.method.params, view.result) for name in references(each)}
+        used = {name for view in views for name in references(view.method.params, view.result)}
         self.imported = imported_compactly(".types", used) if used else None
         """The import of the names of `types` in the signatures, if there are any."""
         self.uses_any = any(view.uses_any for view in views)

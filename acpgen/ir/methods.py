@@ -13,7 +13,7 @@ from acpgen.ir.objects import Definitions
 from acpgen.roles import HANDLERS, Side
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, description, own_references, references, walk
+from acpgen.schema.walk import closure, definition_pointer, description, own_references, references, walk
 from acpgen.text import did_you_mean, some_of
 
 ERRORS = "error responses"
@@ -64,7 +64,11 @@ def only_sent(definitions: Definitions, receivers: tuple[Side, ...]) -> frozense
         for handler in HANDLERS.get(str(node.get("x-side")), ()):
             receiver = handler.peer if name.endswith("Response") else handler
             (received if receiver in receivers else sent).add(name)
-    return definitions.reachable(sent) - definitions.reachable(received)
+
+    def edges(name: str) -> Iterator[str]:
+        return references(definitions.nodes[name])
+
+    return closure(sent, edges) - closure(received, edges)
 
 
 _Parts: TypeAlias = dict[str, str]

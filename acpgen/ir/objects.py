@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
@@ -162,15 +162,6 @@ class Definitions:
             for name in payloads
             if uses[name] == 1 and self.is_object(self.nodes[name]) and "x-method" not in self.nodes[name]
         )
-
-    def reachable(self, start: Iterable[str]) -> frozenset[str]:
-        """The definitions in `start`, and all that these refer to."""
-        found, todo = set[str](), list(start)
-        while todo:
-            if (name := todo.pop()) not in found:
-                found.add(name)
-                todo += references(self.nodes[name])
-        return frozenset(found)
 
     @cached_property
     def class_names(self) -> frozenset[str]:

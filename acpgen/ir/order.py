@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from acpgen.ir import model as ir
+from acpgen.schema.walk import closure
 
 
 def in_reading_order(definitions: Mapping[str, ir.Definition], first: Iterable[str]) -> tuple[ir.Definition, ...]:
@@ -33,13 +34,7 @@ def _place(
 
 def reachable(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[str]:
     """The definitions in values of `expressions`, at any depth."""
-    found = set[str]()
-    todo = [name for each in expressions for name in references(each)]
-    while todo:
-        if (name := todo.pop()) not in found:
-            found.add(name)
-            todo += [inner for each in types_of(model.by_name[name]) for inner in references(each)]
-    return frozenset(found)
+    return closure(references(*expressions), lambda name: references(*types_of(model.by_name[name])))
 
 
 def needs(definition: ir.Definition) -> Iterable[str]:
@@ -49,7 +44,7 @@ def needs(definition: ir.Definition) -> Iterable[str]:
     """
     if isinstance(definition, ir.Struct):
         return (definition.base,) if definition.base else ()
-    return (name for each in types_of(definition) for name in references(each))
+    return references(*types_of(definition))
 
 
 def members(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]:
@@ -81,8 +76,7 @@ def parts(definition: ir.Definition) -> Iterator[str]:
     """The names of the definitions that `definition` refers to."""
     if isinstance(definition, ir.Struct) and definition.base:
         yield definition.base
-    for each in types_of(definition):
-        yield from references(each)
+    yield from references(*types_of(definition))
 
 
 def types_of(definition: ir.Definition) -> Iterable[ir.TypeExpr]:
@@ -106,6 +100,6 @@ def types_in(expression: ir.TypeExpr) -> Iterator[ir.TypeExpr]:
             yield from types_in(inner)
 
 
-def references(expression: ir.TypeExpr) -> Iterator[str]:
-    """The names of the definitions in `expression`."""
-    return (each.name for each in types_in(expression) if isinstance(each, ir.Ref))
+def references(*expressions: ir.TypeExpr) -> Iterator[str]:
+    """The names of the definitions in `expressions`."""
+    return (part.name for each in expressions for part in types_in(each) if isinstance(part, ir.Ref))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acpgen.diagnostics import Diagnostic, Location, Report, Severity
+from acpgen.diagnostics import Diagnostic, Location, Report
 from acpgen.schema import bundled
 from acpgen.schema.document import Document, join
 from acpgen.schema.facts import NO_FACTS, Facts
@@ -115,7 +115,6 @@ def _twice(first: Fragment, second: Fragment) -> Diagnostic:
     both = "twice" if same else f"as {first.revision} and as {second.revision}"
     return Diagnostic(
         code="fragment-twice",
-        severity=Severity.ERROR,
         message=f"the extension {first.id} is given {both}",
         hint=f"give {first.spec} once" if same else f"choose one: {first.spec} or {second.spec}",
     )

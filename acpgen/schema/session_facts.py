@@ -24,7 +24,6 @@ PARTS = ("open", "attach", "scoped", "end")
 
 _AGENT_SIDES = frozenset(value for value, sides in HANDLERS.items() if Side.AGENT in sides)
 """The values of `x-side` of what an agent handles."""
-_UNIONS = ("oneOf", "anyOf")
 
 Members = list[tuple[str, Any]]
 """The members of a union, each with its pointer."""
@@ -214,7 +213,8 @@ def _check_tasks(tasks: Tasks, members: Members, *, definitions: Mapping[str, An
         if find_property(node, pointer, tasks.id, definitions)
         and (status := find_property(node, pointer, tasks.status, definitions))
     ]
-    known = {value for pointer, node in found for value in _values(node, pointer, definitions)}
+    values = [node for pointer, status in found for _, node in _union_members(status, pointer, definitions)]
+    known = {value["const"] for value in values if isinstance(value, dict) and "const" in value}
     for value in tasks.ended:
         if value not in known:
             report.error("updates-tasks", f"no update with {tasks.id!r} has the {tasks.status!r} {value!r}", at="")
@@ -223,11 +223,14 @@ def _check_tasks(tasks: Tasks, members: Members, *, definitions: Mapping[str, An
 def _members(name: str, wire: str, definitions: Mapping[str, Any]) -> Members:
     """The members of the union in a property of the definition `name`."""
     found = find_property(definitions.get(name), definition_pointer(name), wire, definitions)
-    parts = layers(found[1], found[0], definitions) if found else ()
+    return _union_members(found[1], found[0], definitions) if found else []
+
+
+def _union_members(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Members:
     return [
-        (f"{pointer}/{key}/{index}", member)
-        for pointer, layer in parts
-        for key in _UNIONS
+        (f"{place}/{key}/{index}", member)
+        for place, layer in layers(node, pointer, definitions)
+        for key in ("oneOf", "anyOf")
         for index, member in enumerate(schema_list(layer, key))
     ]
 
@@ -236,11 +239,3 @@ def _constants(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Itera
     """The constant values of the properties of `node`."""
     for _, layer in layers(node, pointer, definitions):
         yield from (each["const"] for each in schema_map(layer, "properties").values() if "const" in each)
-
-
-def _values(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[Any]:
-    """The constant values of `node`, a union of them."""
-    for _, layer in layers(node, pointer, definitions):
-        for key in _UNIONS:
-            members = [each for each in schema_list(layer, key) if isinstance(each, dict)]
-            yield from (each["const"] for each in members if "const" in each)

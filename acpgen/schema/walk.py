@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from acpgen.schema.document import join, split
@@ -63,6 +63,16 @@ def own_references(node: Any) -> Iterator[str]:
     for part in (node, *schema_list(node, "allOf")):
         if (name := referenced_definition(part)) is not None:
             yield name
+
+
+def closure(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    """The names in `start`, and all to which `edges` lead from them."""
+    found, todo = set[str](), list(start)
+    while todo:
+        if (name := todo.pop()) not in found:
+            found.add(name)
+            todo += edges(name)
+    return frozenset(found)
 
 
 def methods_of(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
