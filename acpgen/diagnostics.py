@@ -47,7 +47,7 @@ class Diagnostic:
     """
 
     code: str
-    severity: Severity
+    severity: Severity = Severity.ERROR
     message: str
     location: Location | None = None
     pointer: str | None = None
@@ -84,24 +84,13 @@ def input_error(
     code: str, message: str, *, location: Location | None = None, pointer: str | None = None, hint: str | None = None
 ) -> InputError:
     """Make an `InputError` with a single diagnostic."""
-    found = Diagnostic(
-        code=code, severity=Severity.ERROR, message=message, location=location, pointer=pointer, hint=hint
-    )
-    return InputError([found])
+    return InputError([Diagnostic(code=code, message=message, location=location, pointer=pointer, hint=hint)])
 
 
 def internal_error(message: str) -> InternalError:
     """Make an `InternalError` that asks for a bug report."""
-    return InternalError(
-        [
-            Diagnostic(
-                code="internal",
-                severity=Severity.ERROR,
-                message=message,
-                hint="this is a bug in acpgen: please report it with the schema and the command line",
-            )
-        ]
-    )
+    hint = "this is a bug in acpgen: please report it with the schema and the command line"
+    return InternalError([Diagnostic(code="internal", message=message, hint=hint)])
 
 
 Locate = Callable[[str], tuple[Location | None, str]]

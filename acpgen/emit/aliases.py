@@ -26,7 +26,6 @@ def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[
 def _taken(old: str, new: str) -> Diagnostic:
     return Diagnostic(
         code="rename-taken",
-        severity=Severity.ERROR,
         message=f"cannot keep {old} as an alias of {new}: {old} is already defined",
         hint=f"remove {old} from {CONFIG_TABLE}",
     )
@@ -48,7 +47,6 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
 def _undefined(old: str, new: str, names: Collection[str]) -> Diagnostic:
     return Diagnostic(
         code="rename-unknown",
-        severity=Severity.ERROR,
         message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
         hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
     )

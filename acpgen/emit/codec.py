@@ -90,23 +90,17 @@ class EnumCodec(DefinitionCodec):
     """A closed enum, or an opened one that reports unknown values."""
 
     template = "codec/enum.jinja"
-    definition: ir.Enum
 
-    @property
-    def constants(self) -> Code | None:
+    def __init__(self, definition: ir.Enum, reading: Reading, writing: Writing) -> None:
+        super().__init__(definition, reading, writing)
+        known, values = reading.known_texts(definition.name), f"get_args({self.hint})"
+        self.constants = Code(f"{known}: Final[tuple[{self.hint}, ...]] = {values}") if known else None
         """The statement for the tuple of constants, if decoders of properties use it."""
-        known = self._reading.known_texts(self.definition.name)
-        return Code(f"{known}: Final[tuple[{self.hint}, ...]] = get_args({self.hint})") if known else None
-
-    @property
-    def made(self) -> Code:
-        """The statement that makes the decoder."""
-        known = self._reading.known_texts(self.definition.name)
         start = f"{self.decoder}: Reader[{self.hint}] = "
-        if not self.definition.open:
-            return Code(f"{start}one_of({known or f'get_args({self.hint})'})")
-        values = [literal(member.value) for member in self.definition.members]
-        return enclosed(f"{start}open_choice(", [Code(READERS[self.definition.primitive]), *values], ")", indent=0)
+        constants = [READERS[definition.primitive], *(literal(member.value) for member in definition.members)]
+        is_open, closed = definition.open, Code(f"{start}one_of({known or values})")
+        self.made = enclosed(f"{start}open_choice(", constants, ")", indent=0) if is_open else closed
+        """The statement that makes the decoder."""
 
 
 class StructCodec(DefinitionCodec):

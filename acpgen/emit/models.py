@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import starmap
 
-from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.emit.aliases import usable
 from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
@@ -116,7 +116,6 @@ def emit_models(model: ir.Model, flavour: Flavour, renames: Iterable[tuple[str, 
 def _taken(definition: ir.Definition, flavour: Flavour) -> Diagnostic:
     return Diagnostic(
         code="name-clash",
-        severity=Severity.ERROR,
         message=f"the definition {definition.name} has a name that modules for {flavour.value} use themselves",
         pointer=definition.pointer,
         hint="rename the definition in the schema",
