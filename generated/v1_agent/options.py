@@ -243,7 +243,9 @@ def log_mistake(text: str, *values: object) -> None:
 def log_failure(what: str, error: BaseException) -> None:
     """Log that `what` has failed: in full, but for an error that the peer has sent."""
     if getattr(error, "is_from_peer", False):
-        log_mistake("an error from the peer made %s fail: %s", what, error)
+        from .on_demand.mistakes import failed_at
+
+        log_mistake("an error from the peer made %s fail%s: %s", what, failed_at(error), error)
         logger.debug("%s failed", what, exc_info=error)
     else:
         logger.error("%s failed: %s", what, one_line(error), exc_info=error)

@@ -355,6 +355,8 @@ class InFlight:
         except asyncio.CancelledError:
             if life.is_closing:
                 raise
+            if message.id not in self._cancelled:
+                logger.warning("the handler of %s was cancelled, and not by the peer", excerpt(method))
             return self._error(message, ERROR_CLASSES.get(_CANCELLED, InternalError)()), False
         except PROGRAM_ENDS:
             raise
@@ -382,7 +384,7 @@ class InFlight:
     def _error(self, message: Message, error: RequestError) -> Awaitable[None] | None:
         try:
             raw = error.to_json()
-            if not isinstance(raw["message"], str):
+            if not isinstance(raw["message"], str) or not isinstance(raw["code"], int):
                 from .on_demand.sent import unsendable_error
 
                 raise unsendable_error(message, self._side.handler, error)

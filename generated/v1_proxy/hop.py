@@ -22,7 +22,7 @@ from .connection import Connection
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
 from .errors import InternalError, InvalidRequestError, RequestError
 from .message import Message, Unreadable, Unsendable
-from .options import ConnectionOptions, log_failure, log_mistake, logger
+from .options import ConnectionOptions, log_failure, logger
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .transport import ByteTransport, Transport
@@ -348,8 +348,7 @@ class Hop(Connection):
     def _dispatch_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
         request_id = found.id
         if found.kind != "request" and type(request_id) is int and request_id in self._passed:
-            log_mistake("the response to request %s cannot be used: %s", request_id, found.error)
-            error = Message("error", found.error.to_json(), id=request_id)
+            error = Message("error", self._unusable(found).to_json(), id=request_id)
             asked = self._passed.pop(request_id)
             return asked.hop.answer(asked, with_text(error))
         rest = super()._dispatch(found)

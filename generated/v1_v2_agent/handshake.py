@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ._base import Gate, Method, Struct
-from ._decode import DecodeError, excerpt
+from ._decode import DecodeError, Drop, excerpt
 from .dispatch import Codec, Handler, overrides
 from .errors import InvalidRequestError, RequestError
 from .message import Message
@@ -154,10 +154,10 @@ class LocalSide:
 
     def log_refused(self, method: str) -> None:
         """Log that this side has refused a request if that is the one which each peer sends first."""
-        how, name = self.handler.PROTOCOL.negotiation, type(self.handler).__name__
-        if how is not None and method == how.method and self._lacks(method):
+        how, record = self.handler.PROTOCOL.negotiation, self.handler.METHODS.get(method)
+        if how is not None and method == how.method and record is not None and self._lacks(method):
             text = "%s does not override %s, which every peer calls first, so that no peer can use it"
-            logger.error(text, name, self.handler.METHODS[method].handler)
+            logger.error(text, type(self.handler).__name__, record.handler)
 
     @property
     def handlers(self) -> list[Handler]:
@@ -350,7 +350,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
 
-    Raises `TypeError` for arguments of other types.
+    Raises `TypeError` for arguments of other types, and for a value in `message` that is not of its type.
     """
     _check_arguments(handler, message)
     codec = handler.CODEC
@@ -363,8 +363,17 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
                 codec, type(message), opened
             ):
                 raw = opened
-    found: T = codec.decode(type(message), raw)
-    return found
+    misfits: list[Drop] = []
+    try:
+        found: T = codec.decode(type(message), raw, on_drop=misfits.append)
+    except DecodeError as error:
+        misfits = [Drop((), error)]
+    if not misfits:
+        return found
+    from .on_demand.sent import not_of_type
+
+    path, reason = misfits[0]
+    raise not_of_type(f"{_called(handler)} got a message", path + reason.path, reason)
 
 
 def _check_arguments(handler: Any, message: Any) -> None:
@@ -375,8 +384,12 @@ def _check_arguments(handler: Any, message: Any) -> None:
     if hasattr(message, "CODEC"):
         name = getattr(message, "__name__", type(message).__name__)
         raise TypeError(f"expected advertise({name}, message), found {shown(handler)} first")
-    name = getattr(handler, "__name__", type(handler).__name__)
-    raise TypeError(f"advertise({name}, ...) got {shown(message)}{hint_for(message)}")
+    raise TypeError(f"{_called(handler)} got {shown(message)}{hint_for(message)}")
+
+
+def _called(handler: Any) -> str:
+    """The call of `advertise`, for messages."""
+    return f"advertise({getattr(handler, '__name__', type(handler).__name__)}, ...)"
 
 
 def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:

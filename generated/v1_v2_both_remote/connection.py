@@ -389,9 +389,7 @@ class Connection:
         """Reject the pending request that an unreadable response is for; respond to other messages with the error."""
         future = self._pending.get(found.id) if found.kind != "request" and type(found.id) is int else None
         if future is not None and not future.done():
-            log_mistake("the response to request %s cannot be used: %s", found.id, found.error)
-            malformed = InternalError("the peer sent a malformed response", data=found.value)
-            _reject(future, found.error if found.kind == "response" else malformed)
+            _reject(future, self._unusable(found))
             self._yield_to_tasks()
             return None
         if found.kind != "response":
@@ -400,6 +398,13 @@ class Connection:
             return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
         log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
+
+    def _unusable(self, found: Unreadable) -> RequestError:
+        """The error of a request whose response cannot be read; logs it."""
+        malformed = InternalError("the peer sent a malformed response", data=found.value)
+        error = found.error if found.kind == "response" else malformed
+        log_mistake("the response to request %s cannot be used: %s", found.id, error)
+        return error
 
     def _refuse(
         self, error: RequestError, request_id: int | str | None = None, *, start: bytes = b""

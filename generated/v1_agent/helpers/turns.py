@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..types import PromptRequest, PromptResponse, StopReason
-from .turn_queue import TurnQueue
+from .turn_queue import TurnQueue, check_work
 
 __all__ = ["Turns"]
 
@@ -50,6 +50,7 @@ class Turns(TurnQueue):
         cancelled, or never started, and the stop reason is `cancelled`, even if `work` fails. Otherwise its exception
         is raised here; a `RuntimeError` if it has cancelled itself.
         """
+        check_work(work)
         with closing(work):  # if it was never started
             turn = await self._enter(params.session_id)
             try:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from types import MemberDescriptorType, UnionType
+from traceback import walk_tb
+from types import FrameType, MemberDescriptorType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from .._base import UNSET, Method, Struct
@@ -76,9 +77,23 @@ def caller() -> str:
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__", "").startswith("asyncio."):
         return ""
+    return f", called by {_place(frame, frame.f_lineno)},"
+
+
+def failed_at(error: BaseException) -> str:
+    """The last place in the user's code that an error has passed, for a message; empty if there is none."""
+    passed = [
+        (frame, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if not _is_ours(frame.f_globals.get("__name__", ""))
+    ]
+    return f" in {_place(*passed[-1])}" if passed else ""
+
+
+def _place(frame: FrameType, line: int) -> str:
     code = frame.f_code
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]  # Python 3.11 and later
-    return f", called by {name} in line {frame.f_lineno} of {code.co_filename},"
+    return f"{name} in line {line} of {code.co_filename}"
 
 
 def shown(value: Any) -> str:

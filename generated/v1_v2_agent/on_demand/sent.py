@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from .._decode import DecodeError, Drop, path_text
 from ..dispatch import Handler, overrides
@@ -19,7 +19,6 @@ from .mistakes import caller, hint_for, shown
 class _Part(NamedTuple):
     """The part of a message that has a type; `subject` begins a sentence about what is wrong with it."""
 
-    name: Literal["params", "result"]
     subject: str
     type_: Any
 
@@ -34,11 +33,14 @@ def misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes])
     except Exception as error:
         return unsendable(message, handler, error)
     found = _first_misfit(part.type_, raw, handler)
-    if found is None:
-        return None
-    path, reason = found
-    text = f"{path_text(path)}: expected {reason.expected}, found {reason.found}"
-    mistake = TypeError(f"{part.subject} not of its type: {text}")
+    return None if found is None else not_of_type(part.subject, *found)
+
+
+def not_of_type(subject: str, path: tuple[str | int, ...], reason: DecodeError) -> TypeError:
+    """The explanation for a value that does not fit its type; `subject` begins the sentence."""
+    mistake = TypeError(
+        f"{subject} not of its type: {path_text(path)}: expected {reason.expected}, found {reason.found}"
+    )
     mistake.__cause__ = reason
     return mistake
 
@@ -57,10 +59,11 @@ def unsendable(message: Message, handler: Handler, error: Exception, *, subject:
 
 
 def unsendable_error(message: Message, handler: Handler, error: RequestError) -> TypeError:
-    """The explanation for an error of a handler whose message is no text."""
-    name = type(error).__name__
-    raised = f"{_name_of(message.method, handler)} raised a {name} whose message is {error.to_json()['message']!r}"
-    return TypeError(f"{raised}, and not a str: write {name}(message, code=..., data=...)")
+    """The explanation for an error of a handler whose message is no text, or whose code is no integer."""
+    name, raw = type(error).__name__, error.to_json()
+    member, expected = ("code", "an int") if isinstance(raw["message"], str) else ("message", "a str")
+    raised = f"{_name_of(message.method, handler)} raised a {name} whose {member} is {raw[member]!r}"
+    return TypeError(f"{raised}, and not {expected}: write {name}(message, code=..., data=...)")
 
 
 def _part_of(message: Message, handler: Handler) -> _Part:
@@ -68,12 +71,14 @@ def _part_of(message: Message, handler: Handler) -> _Part:
         answered = handler.METHODS.get(message.method)
         is_typed = answered is not None and overrides(handler, answered.handler)  # that of a fallback is raw JSON
         type_ = answered.result if answered is not None and is_typed else Any
-        return _Part("result", f"{_name_of(message.method, handler)} returned a result", type_)
+        return _Part(f"{_name_of(message.method, handler)} returned a result", type_)
+    if message.kind == "error":
+        return _Part(f"{_name_of(message.method, handler)} raised an error", Any)
     record = handler.PEER_METHODS.get(message.method)
     if record is not None and record.notification is not None and message.kind == "notification":
         record = record.notification
     name = message.method if record is None else record.handler
-    return _Part("params", f"{name}{caller()} got params", Any if record is None else record.params)
+    return _Part(f"{name}{caller()} got params", Any if record is None else record.params)
 
 
 def _name_of(method: str, handler: Handler) -> str:

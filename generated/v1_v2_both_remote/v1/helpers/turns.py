@@ -11,7 +11,7 @@ from typing import Any
 
 from ..known import StopReason
 from ..types import PromptRequest, PromptResponse
-from .turn_queue import TurnQueue
+from .turn_queue import TurnQueue, check_work
 
 __all__ = ["Turns"]
 
@@ -51,6 +51,7 @@ class Turns(TurnQueue):
         cancelled, or never started, and the stop reason is `cancelled`, even if `work` fails. Otherwise its exception
         is raised here; a `RuntimeError` if it has cancelled itself.
         """
+        check_work(work)
         with closing(work):  # if it was never started
             turn = await self._enter(params.session_id)
             try:

@@ -59,10 +59,12 @@ class SessionCore(Generic[S, Ch]):
     def prompt(self, *content: str | ContentBlock) -> Turn[Ch]:
         """A prompt with this content; it is sent when the `Turn` is used.
 
-        Raises `ValueError` for content that the agent has not advertised.
+        Raises `ValueError` for content that the agent has not advertised, and `TypeError` for what is no content.
         """
         blocks: list[ContentBlock] = [text(each) if isinstance(each, str) else each for each in content]
         for block in blocks:
+            if not hasattr(block, "type"):
+                raise TypeError(f"a prompt has texts and content blocks, and no {type(block).__name__}")
             name = _CAPABILITIES.get(block.type)
             if name is not None and not self._client.takes(name):
                 raise ValueError(f"the agent takes no {block.type} in prompts: it has not advertised {name}")

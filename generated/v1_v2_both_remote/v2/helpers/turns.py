@@ -25,7 +25,7 @@ from ..types import (
 )
 from .notification import session_update
 from .states import idle_update, running
-from .turn_queue import Turn, TurnQueue, logger
+from .turn_queue import Turn, TurnQueue, check_work, logger
 
 __all__ = ["Turns"]
 
@@ -78,6 +78,7 @@ class Turns(TurnQueue):
         the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
         Raises `RequestCancelledError` if the prompt was cancelled while it waited.
         """
+        check_work(work)
         with ExitStack() as cleanup:
             cleanup.callback(work.close)  # if it was never started
             turn = await self._enter(params.session_id)

@@ -14,6 +14,14 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("acp")
 
 
+def check_work(work: object) -> None:
+    """Raise `TypeError` for the work of a turn that is no coroutine."""
+    if not asyncio.iscoroutine(work):
+        raise TypeError(
+            f"the work on a prompt is a {type(work).__name__}, and no coroutine: write `async def`, no `yield`"
+        )
+
+
 class _Join(asyncio.Future[None]):
     """Waits for a worker. Cancelling the task that waits cancels the worker in the same moment, and is noted."""
 
