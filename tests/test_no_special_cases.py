@@ -190,7 +190,7 @@ def names_read(tree: ast.AST) -> Iterator[str]:
         match node:
             case ast.Attribute(value, name) if ast.unparse(value) not in ("self", "cls", "super()"):
                 yield name
-            case ast.Import() | ast.ImportFrom():
+            case ast.Import() | ast.ImportFrom() if not ast.unparse(node).startswith(("from acpgen", "from tests")):
                 yield from re.findall(r"\w+", ast.unparse(node))
             case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args) if name in LOOKS:
                 parts = (part for arg in args for part in ast.walk(arg) if isinstance(part, ast.Constant))
