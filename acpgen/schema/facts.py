@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acpgen.diagnostics import Report, passes
@@ -109,27 +109,27 @@ class _Part:
     fitting: Callable[[dict[str, Any], Any], Any]
 
 
-_GATES = {"part": _Part(read_gates, check_gates, fitting_gates)}
-_NEGOTIATION = {"part": _Part(read_negotiation, check_negotiation, fitting_negotiation)}
-_SESSIONS = {"part": _Part(read_sessions, check_sessions, fitting_sessions)}
+_PARTS: Mapping[str, _Part] = {
+    "gates": _Part(read_gates, check_gates, fitting_gates),
+    "negotiation": _Part(read_negotiation, check_negotiation, fitting_negotiation),
+    "sessions": _Part(read_sessions, check_sessions, fitting_sessions),
+}
+"""The parts by name: a field of `Facts`, and a key of `facts.json`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method; the negotiation of the version and the methods of sessions, if they are known.
+    """The gates by method; the negotiation of the version and the methods of sessions, if they are known."""
 
-    Each field is a part of `facts.json`, and says how it is read and checked.
-    """
-
-    gates: Mapping[str, Gate] = field(default_factory=dict, metadata=_GATES)
-    negotiation: Negotiation | None = field(default=None, metadata=_NEGOTIATION)
-    sessions: Sessions | None = field(default=None, metadata=_SESSIONS)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    negotiation: Negotiation | None = None
+    sessions: Sessions | None = None
 
     def parts(self) -> Iterator[tuple[str, _Part, Any]]:
         """The name, the record and the value of each part that is there."""
-        for each in fields(self):
-            if value := getattr(self, each.name):
-                yield each.name, each.metadata["part"], value
+        for name, part in _PARTS.items():
+            if value := getattr(self, name):
+                yield name, part, value
 
 
 NO_FACTS = Facts()
@@ -137,9 +137,7 @@ NO_FACTS = Facts()
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:
     """The facts from their notation in JSON."""
-    return Facts(
-        **{each.name: each.metadata["part"].read(raw[each.name]) for each in fields(Facts) if each.name in raw}
-    )
+    return Facts(**{name: part.read(raw[name]) for name, part in _PARTS.items() if name in raw})
 
 
 def check_facts(root: dict[str, Any], facts: Facts, report: Report) -> None:

@@ -109,8 +109,7 @@ class Merger:
     def check_targets(self, merged: Merged) -> None:
         """Find the changes to definitions that do not exist: an error, unless the change is optional."""
         fragment = merged.fragment
-        for name in fragment.changes.keys() - self._definitions.keys():
-            merged.missing.add(name)
+        merged.missing |= fragment.changes.keys() - self._definitions.keys()
         errors = [name for name, change in fragment.changes.items() if name in merged.missing and not change.optional]
         for index, name in enumerate(errors):
             merged.report.error(
