@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -25,20 +26,25 @@ def only_code(value: Any) -> str:
     return value
 
 
+def template_environment(folders: Sequence[Path], finalize: Callable[[Any], Any], *, escapes: bool) -> Environment:
+    """An environment in which a missing value is an error; `finalize` sees all values, and `escapes` is for HTML."""
+    return Environment(
+        loader=FileSystemLoader(folders),
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=escapes,
+    )
+
+
 def make_environment(up: Literal[".", ".."] = ".") -> Environment:
     """The environment of the templates. The filters make `Code` of values.
 
     All templates have `header`, and `up`: the package of the runtime, relative to the module.
     """
-    environment = Environment(
-        loader=FileSystemLoader(data_folder() / "templates"),
-        undefined=StrictUndefined,
-        finalize=only_code,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    environment = template_environment([data_folder() / "templates"], only_code, escapes=False)
     environment.globals["header"] = HEADER
     environment.globals["up"] = Code(up)
     environment.filters.update(identifier=identifier, literal=literal, docstring=docstring, hint=hint)

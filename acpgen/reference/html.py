@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from acpgen.emit.runtime import template_environment
 from acpgen.emit.source import wrapped
 from acpgen.schema.data import data_folder
 from acpgen.text import HTML_MARKER
@@ -30,15 +30,7 @@ def render_html(
 ) -> str:
     """The page `templates/NAME/page.html.jinja`, with its style and its scripts. Jinja escapes all `values`."""
     common, home = (data_folder() / "templates" / each for each in ("page", name))
-    environment = Environment(
-        loader=FileSystemLoader([home, common]),
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
+    environment = template_environment([home, common], visible, escapes=True)
     environment.filters.update(filters)
     style = "".join((folder / "style.css").read_text(encoding="utf-8") for folder in (common, home))
     files = [common / "theme.js", *(home / each for each in scripts)]
