@@ -19,16 +19,13 @@ def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[
     names = {name for each in modules.values() for name in each}
     found = {old: new for old, new in renames if new in names}
     if taken := sorted(found.keys() & {*names, *(module.strip(".") for module in modules)}):
-        raise InputError([_taken(old, found[old]) for old in taken])
+        raise InputError(_refused("rename-taken", old, found[old], f"{old} is already defined") for old in taken)
     return found
 
 
-def _taken(old: str, new: str) -> Diagnostic:
-    return Diagnostic(
-        code="rename-taken",
-        message=f"cannot keep {old} as an alias of {new}: {old} is already defined",
-        hint=f"remove {old} from {CONFIG_TABLE}",
-    )
+def _refused(code: str, old: str, new: str, why: str, *, hint: str | None = None) -> Diagnostic:
+    message = f"cannot keep {old} as an alias of {new}: {why}"
+    return Diagnostic(code=code, message=message, hint=hint or f"remove {old} from {CONFIG_TABLE}")
 
 
 def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collection[str]]]) -> None:
@@ -40,16 +37,11 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
     public = {name for _, each in known for name in each}
     names = {name.rpartition(".")[2] for name in public} - {name.partition(".")[0] for name in public if "." in name}
     renames = sorted({rename for each, _ in known for rename in each})
-    if missing := [rename for rename in renames if rename[1] not in names]:
-        raise InputError(_undefined(*rename, names) for rename in missing)
-
-
-def _undefined(old: str, new: str, names: Collection[str]) -> Diagnostic:
-    return Diagnostic(
-        code="rename-unknown",
-        message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
-        hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
-    )
+    if missing := [(old, new) for old, new in renames if new not in names]:
+        raise InputError(
+            _refused("rename-unknown", old, new, f"{new} is not defined", hint=did_you_mean(new, names))
+            for old, new in missing
+        )
 
 
 def dropped(

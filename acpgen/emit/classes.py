@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import TypeAlias
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -17,14 +18,8 @@ _FEWEST_SHARING = 10
 """The fewest classes that are worth a base."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """All of a property but its text and its place."""
-
-    wire: str
-    name: str
-    type: ir.TypeExpr
-    leniency: ir.Leniency
+_Form: TypeAlias = tuple[str, str, ir.TypeExpr, ir.Leniency]
+"""All of a property but its text and its place."""
 
 
 class Classes:
@@ -45,8 +40,8 @@ class Classes:
         doc = Counter(field.doc for field in found if field.doc).most_common(1)
         field = replace(found[0], doc=doc[0][0] if doc else "", origin=self.model.origin)
         return ir.Struct(
-            name=self._free_name(f"With{names.pascal(form.wire)}"),
-            doc=f"The base of the classes with `{form.name}`.",
+            name=self._free_name(f"With{names.pascal(field.wire)}"),
+            doc=f"The base of the classes with `{field.name}`.",
             pointer=field.pointer,
             origin=self.model.origin,
             fields=(field,),
@@ -103,4 +98,4 @@ def _own_forms(struct: ir.Struct) -> Iterator[tuple[_Form, ir.Field]]:
 
 
 def _form(field: ir.Field) -> _Form:
-    return _Form(field.wire, field.name, field.type, field.leniency)
+    return field.wire, field.name, field.type, field.leniency

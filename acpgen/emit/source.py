@@ -235,8 +235,9 @@ def hint(expression: ir.TypeExpr, *, module: str = "") -> Code:
             return Code(SCALARS[primitive])
         case ir.Const(only):
             return Code(f"Literal[{literal(only)}]")
-        case ir.Choice():
-            return _choice(expression)
+        case ir.Choice(primitive=primitive, values=constants, open=is_open):
+            rest = f" | {SCALARS[primitive]}" if is_open else ""
+            return Code(f"Literal[{listed(map(literal, constants))}]{rest}")
         case ir.ListOf(item=item):
             return Code(f"list[{hint(item, module=module)}]")
         case ir.MapOf(inner):
@@ -245,12 +246,6 @@ def hint(expression: ir.TypeExpr, *, module: str = "") -> Code:
             return Code("Any")
         case ir.Nullable(inner):
             return Code(f"{hint(inner, module=module)} | None")
-
-
-def _choice(choice: ir.Choice) -> Code:
-    constants = ", ".join(map(literal, choice.values))
-    rest = f" | {SCALARS[choice.primitive]}" if choice.open else ""
-    return Code(f"Literal[{constants}]{rest}")
 
 
 def field_hint(field: ir.Field, *, module: str = "") -> Code:

@@ -60,8 +60,9 @@ def _type(expression: ir.TypeExpr) -> PlainSchema:
             return {"type": primitive.value}
         case ir.Const(only):
             return {"const": only}
-        case ir.Choice():
-            return _choice(expression)
+        case ir.Choice(primitive=primitive, values=constants, open=is_open):
+            closed = {"type": primitive.value, "enum": list(constants)}
+            return {"anyOf": [closed, {"type": primitive.value}]} if is_open else closed
         case ir.ListOf(item=item):
             return {"type": "array", "items": _type(item)}
         case ir.MapOf(inner):
@@ -75,11 +76,6 @@ def _type(expression: ir.TypeExpr) -> PlainSchema:
             return {**known, "type": [known["type"], ir.Primitive.NULL.value]}
         case ir.Nullable(inner):
             return {"anyOf": [_type(inner), {"type": ir.Primitive.NULL.value}]}
-
-
-def _choice(choice: ir.Choice) -> PlainSchema:
-    closed = {"type": choice.primitive.value, "enum": list(choice.values)}
-    return {"anyOf": [closed, {"type": choice.primitive.value}]} if choice.open else closed
 
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
