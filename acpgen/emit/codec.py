@@ -97,10 +97,11 @@ class EnumCodec(DefinitionCodec):
         self.constants = Code(f"{known}: Final[tuple[{self.hint}, ...]] = {values}") if known else None
         """The statement for the tuple of constants, if decoders of properties use it."""
         start = f"{self.decoder}: Reader[{self.hint}] = "
-        constants = [READERS[definition.primitive], *(literal(member.value) for member in definition.members)]
-        is_open, closed = definition.open, Code(f"{start}one_of({known or values})")
-        self.made = enclosed(f"{start}open_choice(", constants, ")", indent=0) if is_open else closed
+        self.made = Code(f"{start}one_of({known or values})")
         """The statement that makes the decoder."""
+        if definition.open:
+            parts = [READERS[definition.primitive], *(literal(member.value) for member in definition.members)]
+            self.made = enclosed(f"{start}open_choice(", parts, ")", indent=0)
 
 
 class StructCodec(DefinitionCodec):

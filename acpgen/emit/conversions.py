@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from acpgen.emit.source import Code, hint, identifier, literal
 from acpgen.ir import model as ir
@@ -217,7 +217,8 @@ class Writing:
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
-        self._plain: dict[str, bool] = {}
+        # cached: the number of paths is exponential
+        self._is_plain = cache(lambda name: self._is_plain_definition(model.by_name[name]))
 
     def write(self, expression: ir.TypeExpr, source: str) -> Code:
         """The expression that encodes `source`; `source` itself if its value is JSON already."""
@@ -252,9 +253,7 @@ class Writing:
         """True if values of the type are JSON already."""
         match expression:
             case ir.Ref(name):
-                if name not in self._plain:  # memoised: the number of paths is exponential
-                    self._plain[name] = self._is_plain_definition(self._model.by_name[name])
-                return self._plain[name]
+                return self._is_plain(name)
             case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
                 return self.is_plain(inner)
             case _:

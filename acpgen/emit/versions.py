@@ -114,10 +114,10 @@ class RoleTypes:
         params = [(prefix, params_name(model)) for prefix, model in zip(_prefixes(models), models, strict=True)]
         self.any_params = literal(_union(f"{prefix}{name}" if name else "Any" for prefix, name in params))
         """The params of the request that negotiates the version."""
-        self.any_connection, self.any_process = (
-            literal(_union(f"{kind}[{name}]" for name in bases)) for kind in ("AgentConnection", "AgentProcess")
-        )
-        """The connection that negotiates the version, and the same for a process."""
+        self.any_connection = literal(_union(f"AgentConnection[{name}]" for name in bases))
+        """The connection that negotiates the version."""
+        self.any_process = literal(_union(f"AgentProcess[{name}]" for name in bases))
+        """The same for a process."""
 
 
 class RulesView:
