@@ -34,8 +34,8 @@ from acpgen.schema.data import data_folder
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 """A name of a project that the packaging tools of Python accept."""
 
-_TAKEN = {*sys.stdlib_module_names, *dir(builtins), "src", "tests"}
-"""Names of packages that hide another module, or are hidden by one."""
+_TAKEN = {*sys.stdlib_module_names, *dir(builtins), "src", "tests", "mcp", "httpx2"}
+"""Names of packages that hide another module, or are hidden by one; among them libraries that new projects import."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

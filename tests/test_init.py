@@ -212,6 +212,7 @@ def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
         ("json", "a package json would clash with another"),
         ("Print", "a package print would clash with another"),
         ("tests", "a package tests would clash with another"),
+        ("mcp", "a package mcp would clash with another"),
         ("3d-agent", "the package 3d_agent would start with a digit"),
         ("my agent", "it may have only ASCII letters and digits, with `-`, `_` and `.` between them"),
         ("my-agent-", "only ASCII letters"),

@@ -367,7 +367,9 @@ def test_prefixes_envelopes_and_batches_are_read(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(lines), encoding="utf-8")
     outcome = run_acpgen("trace", path, cwd=tmp_path)
-    assert (outcome.code, outcome.stderr) == (0, "")
+    assert outcome.code == 1
+    assert outcome.stderr.count("error: ") == 1  # the batch itself
+    assert "editor.log:3:1: error: ACP has no batches: each message is a line of its own [envelope]" in outcome.stderr
     assert "2.000 s" in outcome.stdout
 
 
@@ -566,4 +568,7 @@ def test_lines_of_other_logs_are_no_events(tmp_path: Path) -> None:
 
 def test_an_envelope_may_have_a_batch(tmp_path: Path) -> None:
     found = findings(tmp_path, [*OPENED, {"from": "agent", "msg": [tell("session/cancel", S), 5]}])
-    assert found == [(5, "error", "no-message", ""), (5, "error", "wrong-side", "/method")]
+    assert found == [
+        *((5, "error", "envelope", ""), (5, "error", "no-message", "")),
+        (5, "error", "wrong-side", "/method"),
+    ]

@@ -98,7 +98,7 @@ def test_secrets_are_masked_unless_they_are_asked_for(tmp_path: Path) -> None:
         assert (source + ran.stderr).count(SECRET) == count
     ran = run_acpgen("trace", path, cwd=tmp_path)
     assert "expected an array, found ***" in ran.stderr
-    assert len(json.loads(run_acpgen("trace", path, "--format", "json", cwd=tmp_path).stderr)) == 3
+    assert len(json.loads(run_acpgen("trace", path, "--format", "json", cwd=tmp_path).stderr)) == 4
 
 
 def test_what_a_recorder_has_masked_is_no_mistake(tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ def models_command(
         Flavour, typer.Option("--flavour", help="The library for which the types are.", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The module to write.", metavar="FILE", show_default=False)],
-    open_: Annotated[bool | None, parameters.option("open")] = None,
-    keep_unknown: Annotated[bool | None, parameters.option("keep-unknown")] = None,
+    open_: Annotated[bool | None, parameters.option("open", text="Accept unknown tags and enumeration values.")] = None,
+    keep_unknown: Annotated[
+        bool | None, parameters.option("keep-unknown", text="Keep unknown properties, in model_extra of pydantic.")
+    ] = None,
 ) -> None:
     """Write the types of a schema with its extensions as one module, for pydantic or as typed dicts.
 

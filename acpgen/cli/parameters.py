@@ -18,13 +18,13 @@ from acpgen.config.keys import KEYS, Key, ValueKind
 _COMPLETION = {"release": completion.releases, "extensions": completion.extensions}
 
 
-def option(key: str, **more: Any) -> Any:
-    """The option of the command line for a key of the table."""
+def option(key: str, *, text: str = "", **more: Any) -> Any:
+    """The option of the command line for a key of the table, with another help `text` if that of the key misleads."""
     found = KEYS[key]
     declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
     return typer.Option(
         *declarations,
-        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
+        help=text or (f"{found.help} The default is {found.default_text}." if found.default_text else found.help),
         metavar=found.metavar,
         autocompletion=_COMPLETION.get(key),
         **more,
@@ -43,7 +43,7 @@ _TYPES: dict[ValueKind, Any] = {
 
 def _of_key(key: Key) -> inspect.Parameter:
     kind: Any = key.enum or _TYPES[key.kind]
-    limits = {"min": 1} if key.kind is ValueKind.PROTOCOLS else {}
+    limits: dict[str, Any] = {"min": 1} if key.kind is ValueKind.PROTOCOLS else {}
     return _parameter(key.parameter, Annotated[kind | None, option(key.name, **limits)], None)
 
 

@@ -135,8 +135,8 @@ def _check(
     from acpgen.trace.reading import read_trace
 
     if len(words) != 1:
-        hint = "to record what a command reads and writes, add --out FILE"
-        raise input_error("usage", "one FILE can be checked at a time", hint=hint)
+        message = "one FILE can be checked at a time" if words else "name the FILE to check"
+        raise input_error("usage", message, hint="to record what a command reads and writes, add --out FILE")
     html, reference = page
     trace = read_trace(Path(words[0]), _models(given), keep=html is not None, shows_secrets=shows_secrets)
     print_diagnostics(trace.diagnostics, form)

@@ -25,7 +25,8 @@ def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtensio
     """
     definitions = schema_map(root, "$defs")
     if not definitions or not is_schema_map(definitions):
-        report.error("no-definitions", "the schema has no `$defs`", at="", hint="is this an ACP schema?")
+        message = "`$defs` is no object with definitions" if "$defs" in root else "the schema has no `$defs`"
+        report.error("no-definitions", message, at="", hint="is this an ACP schema?")
         return
     for pointer, node in walk(root):
         if isinstance(node, dict):

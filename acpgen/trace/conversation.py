@@ -123,6 +123,8 @@ class Conversation:
         self._has_gaps |= event is Event.LOST
 
     def _message(self, entry: Entry) -> Iterator[Misfit]:
+        if entry.starts_batch:
+            yield _problem("envelope", "ACP has no batches: each message is a line of its own")
         if entry.problem is not None:
             yield _problem("no-message", entry.problem)
         elif not isinstance(message := entry.message, dict):

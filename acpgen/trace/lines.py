@@ -37,7 +37,8 @@ class Entry:
     """A message in a file. `sender` and `time` (in seconds) are None where the line does not say them.
 
     `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
-    `part` is the end of the file's name: a recorder renames the file when it is full.
+    `part` is the end of the file's name: a recorder renames the file when it is full. `starts_batch` is true for the
+    first one of an array.
     """
 
     line: int
@@ -48,6 +49,7 @@ class Entry:
     connection: str | None = None
     event: Event | None = None
     problem: str | None = None
+    starts_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +99,9 @@ def _parsed(place: Entry, text: bytes) -> Iterator[Entry]:
             shown = text[:_SHOWN].decode(errors="replace")
             yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
         return
-    for each in found if isinstance(found, list) else [found]:
+    for at, each in enumerate(found if isinstance(found, list) else [found]):
         if isinstance(each, dict):
-            yield from _entries(place, each)
+            yield from _entries(replace(place, starts_batch=at == 0 and isinstance(found, list)), each)
 
 
 def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
@@ -110,8 +112,8 @@ def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
     entry = replace(place, sender=_sender(found), time=_time(found), connection=_connection(found))
     inner = next((found[key] for key in _PAYLOADS if isinstance(found.get(key), (dict, list))), None)
     if inner is not None:
-        for each in inner if isinstance(inner, list) else [inner]:
-            yield replace(entry, message=each)
+        for at, each in enumerate(inner if isinstance(inner, list) else [inner]):
+            yield replace(entry, message=each, starts_batch=at == 0 and isinstance(inner, list))
     elif (raw := next((found[key] for key in _RAW if isinstance(found.get(key), str)), None)) is not None:
         yield replace(entry, message=raw[:_SHOWN], problem=no_message(raw))
     elif event := next((each for each in Event if each.value in found), None):

@@ -133,10 +133,12 @@ def test_connections_at_the_same_time(tmp_path: Path) -> None:
 # --- Ends and refusals -----------------------------------------------------------------------------------------------
 
 
-async def ask(port: int, text: bytes) -> bytes:
-    """Send bytes, and read to the end."""
+async def ask(port: int, *parts: bytes) -> bytes:
+    """Send bytes, each part for itself, and read to the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(text)
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(0.1)
     found = await reader.read()
     writer.close()
     return found
@@ -208,6 +210,19 @@ def test_what_cannot_be_followed_passes(name: str, answer: bytes, tmp_path: Path
             return b"".join(got)
 
     assert asyncio.run(asyncio.wait_for(main(), SECONDS)) == STRANGE[name]
+
+
+def test_a_head_in_two_parts_that_is_refused_passes_whole(tmp_path: Path) -> None:
+    parts = (b"GET / HTTP/1.1\r\nHo", b"st: a\r\nno header\r\n\r\n")
+
+    async def main() -> bytes:
+        async with answering(b"", b"".join(parts)) as (port, got):
+            with contextlib.suppress(AssertionError):  # it says on stderr what is not recorded
+                async with relay(f"http://127.0.0.1:{port}", tmp_path / "passed") as passing:
+                    await ask(passing.port, *parts)
+            return b"".join(got)
+
+    assert asyncio.run(asyncio.wait_for(main(), SECONDS)) == b"".join(parts)
 
 
 def test_a_compressed_answer_is_read(tmp_path: Path) -> None:
