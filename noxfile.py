@@ -17,8 +17,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""Of the long tests, `full` runs all on the main version, and half on each of the others. On each version between, it runs
-a third of those that take seconds: a difference that both ends lack is unlikely."""
+"""Of the long tests, `full` runs all on the main version, and half on each of the others. On each version between, it
+runs a third of those that take seconds: a difference that both ends lack is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 WORKERS = 2 + (os.cpu_count() or 1)
