@@ -19,7 +19,8 @@ BARE = Base(origin="nothing", protocol=1, definitions={}, gates={})
 def converted(text: str) -> tuple[dict[str, Entry], list[tuple[int, str]]]:
     """The definitions in a text, and the line and the message of each finding."""
     source = parse_source(text.encode(), label="text.ts", name="text.ts")
-    block = Block(source=source, kind=Kind.TYPESCRIPT, language="ts", start=0, text=text)
+    offsets = (0,) * len(source.lines)
+    block = Block(source=source, kind=Kind.TYPESCRIPT, language="ts", first=1, text=text, offsets=offsets)
     report = Report()
     found = convert_declarations(read_declarations(block, report), {}, base=BARE, report=report)
     messages = [(each.location.line, each.message) for each in report.found if each.location]

@@ -10,16 +10,15 @@ from typing import Any
 
 from acpgen.ir.names import words
 from acpgen.roles import Side
+from acpgen.schema.document import split
 from acpgen.schema.equality import canonical
 from acpgen.schema.gates import Gate
 from acpgen.schema.walk import (
     LISTS_OF_SCHEMAS,
     MAPS_OF_SCHEMAS,
     SINGLE_SCHEMAS,
-    definition_at,
     definition_pointer,
     layers,
-    methods_of,
     referenced_definition,
     schema_list,
     schema_map,
@@ -54,7 +53,8 @@ class Base:
     @property
     def methods(self) -> frozenset[str]:
         """The methods by wire name."""
-        return frozenset(method for _, method in methods_of(self.definitions))
+        found = (schema_map(self.definitions, name).get("x-method") for name in self.definitions)
+        return frozenset(method for method in found if isinstance(method, str))
 
     def properties(self, name: str) -> set[str]:
         """The names of the properties of a definition; none if there is no such definition."""
@@ -73,7 +73,7 @@ class Slot:
 
 def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
     """All properties below the params and the result of the handshake, up to a limit."""
-    roots = [name for name, method in methods_of(definitions) if method == _HANDSHAKE]
+    roots = [name for name, node in definitions.items() if schema_map({"": node}, "").get("x-method") == _HANDSHAKE]
     slots = (_slots(name, definitions, root=name, path=(), sender=_sender(name, definitions)) for name in roots)
     return islice(chain.from_iterable(slots), _MAX_SLOTS)
 
@@ -102,7 +102,7 @@ def capability_owners(definitions: Mapping[str, Any]) -> frozenset[str]:
 def properties_of(name: str, definitions: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     """The properties of a definition, inherited ones included: the definition that has each, its name, its schema."""
     return [
-        (definition_at(pointer), wire, node)
+        (split(pointer)[1], wire, node)
         for pointer, layer in layers(definitions.get(name), definition_pointer(name), definitions)
         for wire, node in schema_map(layer, "properties").items()
     ]
@@ -153,7 +153,7 @@ def nullable(node: Mapping[str, Any]) -> dict[str, Any]:
 
 def reference(name: str) -> dict[str, Any]:
     """A reference to the definition `name`."""
-    return {"$ref": f"#{definition_pointer(name)}"}
+    return {"$ref": "#/$defs/" + name.replace("~", "~0").replace("/", "~1")}
 
 
 def described(node: Any, doc: str) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,26 +87,23 @@ _GUESSED = ("", "text")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """A block of code, which begins at the offset `start` of `text`.
-
-    What stands before it in the source is blank in `text`, so that a line and column of the one are those of the other.
-    """
+    """A block of code. `first` is its first line in the source, `offsets` the indentation removed from each line."""
 
     source: Source
     kind: Kind
     language: str
-    start: int
+    first: int
     text: str
+    offsets: tuple[int, ...]
 
-    @property
-    def first(self) -> int:
-        """The first line of the block."""
-        return self.line(self.start)
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     @property
     def last(self) -> int:
-        """The last line of the block."""
-        return self.line(len(self.text))
+        """The last line of the block in the source."""
+        return self.first + len(self.offsets) - 1
 
     @property
     def may_define(self) -> bool:
@@ -113,12 +111,18 @@ class Block:
         return self.language in (*_GUESSED, "diff", "patch")
 
     def line(self, offset: int) -> int:
-        """The line for an offset into the text."""
-        return self.text.count("\n", 0, offset) + 1
+        """The line of the source for an offset into the text."""
+        return self.first + bisect_right(self._starts, offset) - 1
 
     def location(self, offset: int) -> Location:
-        """The location for an offset into the text."""
-        return self.source.location(self.line(offset), offset - self.text.rfind("\n", 0, offset))
+        """The location in the source for an offset into the text."""
+        index = self.line(offset) - self.first
+        return self.at(index, offset - self._starts[index])
+
+    def at(self, index: int, column: int) -> Location:
+        """The location in the source for a line and a column of the text, both counted from 0."""
+        indent = self.offsets[index] if index < len(self.offsets) else 0
+        return self.source.location(self.first + index, indent + column + 1)
 
 
 def line_range(first: int, last: int) -> str:
@@ -143,14 +147,6 @@ def find_blocks(source: Source, tokens: Iterable[Token], report: Report) -> list
     return sorted([*fenced, *_bare(source, covered, report)], key=lambda block: block.first)
 
 
-def _block(source: Source, kind: Kind, language: str, *, first: int, lines: Sequence[str]) -> Block:
-    """The block of `lines`, which may lack an indentation that they have in the source."""
-    padded = [line.rjust(len(whole)) for whole, line in zip(source.lines[first - 1 :], lines, strict=False)]
-    indent = len(padded[0]) - len(lines[0]) if padded else 0
-    text = "\n" * (first - 1) + "\n".join(padded)
-    return Block(source=source, kind=kind, language=language, start=first - 1 + indent, text=text)
-
-
 def _fenced(source: Source, tokens: Iterable[Token]) -> Iterator[Block]:
     for token in tokens:
         if token.type != "fence" or not token.map:
@@ -158,8 +154,17 @@ def _fenced(source: Source, tokens: Iterable[Token]) -> Iterator[Block]:
         start = token.map[0] + 1
         language = (token.info.split() or [""])[0].lower().strip("{}.")
         lines = token.content.removesuffix("\n").split("\n") if token.content else []
+        raw = source.lines[start : start + len(lines)]
+        offsets = tuple(max(len(whole) - len(line), 0) for whole, line in zip(raw, lines, strict=False))
         guessed = next(filter(None, map(_kind_of_start, lines)), Kind.OTHER) if language in _GUESSED else Kind.OTHER
-        yield _block(source, _LANGUAGES.get(language, guessed), language, first=start + 1, lines=lines)
+        yield Block(
+            source=source,
+            kind=_LANGUAGES.get(language, guessed),
+            language=language,
+            first=start + 1,
+            text="\n".join(lines),
+            offsets=offsets or (0,),
+        )
 
 
 def _kind_of_start(line: str) -> Kind | None:
@@ -194,7 +199,8 @@ def _bare(source: Source, covered: Sequence[int], report: Report) -> Iterator[Bl
             report.warning("rfd-stray-code", message, at=source.location(first), hint=hint)
             continue
         last = end
-        yield _block(source, kind, "", first=first, lines=source.lines[first - 1 : last])
+        code = source.lines[first - 1 : last]
+        yield Block(source=source, kind=kind, language="", first=first, text="\n".join(code), offsets=(0,) * len(code))
 
 
 def _next(numbers: Sequence[int], start: int) -> int | None:

@@ -82,9 +82,9 @@ def _report_other(block: Block, report: Report) -> None:
     message = f"the block{language} in {line_range(block.first, block.last)} is not read"
     if block.may_define:
         hint = "if it defines something, add that to the draft"
-        report.warning("rfd-block", message, at=block.location(block.start), hint=hint)
+        report.warning("rfd-block", message, at=block.location(0), hint=hint)
     else:
-        report.note("rfd-block", message, at=block.location(block.start))
+        report.note("rfd-block", message, at=block.location(0))
 
 
 def _has_definitions(piece: Piece) -> bool:

@@ -37,7 +37,7 @@ class Piece:
         if not pointer:
             return self.block.location(_skip(self.document.text, 0))
         found = self.document.location(pointer)
-        return self.block.source.location(found.line, found.column)
+        return self.block.at(found.line - 1, found.column - 1)
 
     def lines(self, pointer: str) -> range:
         """The lines of the source from the start to the end of the value at `pointer`."""

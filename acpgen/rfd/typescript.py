@@ -34,6 +34,7 @@ class Code:
 
     block: Block
     data: bytes
+    lines: list[bytes]
 
     def text(self, node: Node) -> str:
         """The text of a node, as the block has it."""
@@ -45,13 +46,15 @@ class Code:
 
     def location(self, node: Node) -> Location:
         """The start of a node in the source."""
-        return self.block.location(len(self.data[: node.start_byte].decode()))
+        row, column = node.start_point
+        return self.block.at(row, len(self.lines[row][:column].decode()))
 
     def range(self, node: Node) -> range:
         """The lines of a node in the source."""
-        first = node.start_point.row + 1
-        # a node may take the end of its last line
-        return range(first, first + self.text(node).removesuffix("\n").count("\n") + 1)
+        start, end = node.start_point, node.end_point
+        # a node that takes the end of a line ends in column 0 of the next one
+        last = max(start.row, end.row - (end.column == 0))
+        return range(self.block.first + start.row, self.block.first + last + 1)
 
     def report_unread(self, node: Node, why: str, report: Report) -> None:
         """Report a node that is not read."""
@@ -86,11 +89,11 @@ def read_declarations(block: Block, report: Report) -> list[Declaration]:
     from tree_sitter_typescript import language_typescript
 
     data = block.text.encode()
-    if len(data) - block.start > MAX_CODE:
+    if len(data) > MAX_CODE:
         message = f"{line_range(block.first, block.last)} not read: more than {MAX_CODE // 1024} KiB of TypeScript"
-        report.warning("rfd-typescript", message, at=block.location(block.start))
+        report.warning("rfd-typescript", message, at=block.location(0))
         return []
-    code = Code(block=block, data=data)
+    code = Code(block=block, data=data, lines=data.split(b"\n"))
     # a line of `...` is not valid TypeScript: it is parsed as a comment, of the same length to keep all positions
     root = Parser(Language(language_typescript())).parse(_ELLIPSIS_LINE.sub(rb"\1// ", data)).root_node
     items, _ = items_of(root.children, code)
@@ -220,7 +223,7 @@ class _Converter:
         is_optional = any(child.type == "?" for child in item.node.children)
         if is_optional and isinstance(schema, dict):
             schema = nullable(schema)
-        return is_optional, described(schema, item.doc)
+        return is_optional, styled(described(schema, item.doc))
 
     def schema(self, node: Node | None, depth: int) -> Any:
         """The schema of a type; a mark for a type that has none, which is reported."""
@@ -259,7 +262,7 @@ class _Converter:
     def union(self, node: Node, depth: int) -> Any:
         items, is_elided = items_of(flat(node, "union_type"), self.code)
         kept = [item for item in items if self.code.text(item.node) != "null"]
-        members = [described(self.schema(item.node, depth + 1), item.doc) for item in kept]
+        members = [styled(described(self.schema(item.node, depth + 1), item.doc)) for item in kept]
         found = members[0] if len(members) == 1 else {"anyOf": members} if members else {"type": "null"}
         if isinstance(found, dict) and len(kept) < len(items):
             found = nullable(found)
