@@ -375,6 +375,10 @@ def without_tag(root: Node) -> None:
     members[:] = [each for each in members if each["properties"]["sessionUpdate"]["const"] != "plan"]
 
 
+def with_a_property_of_any_value(root: Node) -> None:
+    root["$defs"]["SessionInfoUpdate"]["properties"]["title"] = True
+
+
 def without_status(root: Node) -> None:
     for name in ("ToolCall", "ToolCallUpdate"):
         del root["$defs"][name]["properties"]["status"]
@@ -388,6 +392,7 @@ def without_status(root: Node) -> None:
         (without_method, {"updates-turn"}, (0, True)),
         (without_tag, {"updates-turn"}, (4, True)),
         (without_status, {"updates-tasks"}, (5, False)),
+        (with_a_property_of_any_value, set(), (5, True)),
     ],
 )
 def test_an_update_that_the_schema_lacks_is_found(

@@ -128,9 +128,24 @@ def test_an_agent_without_work_says_so(acp: Any) -> None:
     assert "TurnAgent does not override `work`" in texts(records)
 
 
-def test_work_that_is_not_async_says_so(acp: Any) -> None:
+def _plain(self: Any, params: Any) -> Any:
+    return "end_turn"
+
+
+def _generator(self: Any, params: Any) -> Any:
+    yield "an update"
+
+
+async def _async_generator(self: Any, params: Any) -> Any:
+    yield "an update"
+
+
+@pytest.mark.parametrize(
+    ("work", "found"), [(_plain, "str"), (_generator, "generator"), (_async_generator, "async_generator")]
+)
+def test_work_that_is_no_coroutine_says_so(acp: Any, work: Any, found: str) -> None:
     helpers = importlib.import_module(f"{acp.__name__}.helpers")
-    kind = type("Plain", (helpers.TurnAgent,), {"work": lambda self, params: "end_turn"})
+    kind = type("Plain", (helpers.TurnAgent,), {"work": work})
 
     async def main() -> str:
         async with raw_peer(acp, kind) as peer:
@@ -140,7 +155,7 @@ def test_work_that_is_not_async_says_so(acp: Any) -> None:
 
     with acp_log(logging.ERROR) as records:
         assert run(main())
-    assert "the work on a prompt is a str, and no coroutine: write `async def`" in texts(records)
+    assert f"the work on a prompt must be a coroutine, found {found}: write `async def`" in texts(records)
 
 
 @pytest.mark.parametrize(("name", "meant"), [("prompt", "session_prompt"), ("cancel", "session_cancel")])

@@ -247,6 +247,11 @@ OTHER_METHODS = {
         NEW,
         "Echo.session_new raised a RequestError whose code is 'abc', and not an int: write RequestError(message, ",
     ),
+    "an error has a flag for its code": (
+        'async def session_new(self, params): raise RequestError("no", code=True)',
+        NEW,
+        "Echo.session_new raised a RequestError whose code is True, and not an int: write RequestError(message, ",
+    ),
     "an error has data that is no JSON": (
         'async def session_new(self, params): raise RequestError("no", code=1, data={"a": {1}})',
         NEW,
@@ -351,6 +356,14 @@ STARTS = {
         "advertise(Echo, ...) got the class InitializeResponse: call the class to make an instance",
     ),
     "advertise of a dict": ('advertise(Echo, {"protocolVersion": 1})', "advertise(Echo, ...) got a dict"),
+    "advertise of a dict for capabilities": (
+        'advertise(Echo, InitializeResponse(protocol_version=1, agent_capabilities={"loadSession": True}))',
+        "advertise(Echo, ...) got an InitializeResponse whose agent_capabilities is a dict; expected AgentCapabilities",
+    ),
+    "advertise of a str for a list": (
+        'advertise(Echo, InitializeResponse(protocol_version=1, auth_methods="x"))',
+        "advertise(Echo, ...) got an InitializeResponse whose auth_methods is a str ('x'); expected list[AuthMethod]",
+    ),
     "advertise of a value that a peer would leave out": (
         'advertise(Echo, InitializeResponse(protocol_version=1, agent_info=Implementation(name="a", version=2)))',
         "advertise(Echo, ...) got a message not of its type: $.agentInfo.version: expected a string, found 2",

@@ -149,7 +149,7 @@ def test_messages_change_to_another_connection_before_the_server_closes_one(acp:
     assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [500, 13]
 
 
-@pytest.mark.parametrize(("pause", "connections"), [(4.0, 1), (6.0, 4)])
+@pytest.mark.parametrize(("pause", "connections"), [(1.0, 1), (6.0, 4)])
 def test_messages_change_to_another_connection_after_a_long_pause(
     acp: ModuleType, pause: float, connections: int
 ) -> None:

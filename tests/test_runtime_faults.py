@@ -495,7 +495,7 @@ def test_a_result_that_does_not_fit_names_the_call_that_got_it(packages: Package
         request = acp.RequestPermissionRequest(
             session_id="s", tool_call=acp.ToolCallUpdate(tool_call_id="t"), options=[]
         )
-        return await client.session_request_permission(request)
+        return await asyncio.wait_for(client.session_request_permission(request), 60.0)
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
         return await ask_user(self.client)

@@ -361,7 +361,7 @@ def test_prefixes_envelopes_and_batches_are_read(tmp_path: Path) -> None:
     lines = [
         f"[12:00:00 info] --> {json.dumps(hello)}",
         "the agent has started",
-        json.dumps([said]),
+        json.dumps([5, said]),
         json.dumps(new),
         json.dumps(answered),
     ]

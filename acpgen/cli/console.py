@@ -57,7 +57,7 @@ def print_diagnostics(
 ) -> None:
     """Print `diagnostics` to stderr, sorted by place. `notes` includes notes; `cap` limits their number as text."""
     shown = sorted(
-        {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
+        dict.fromkeys(found for found in diagnostics if notes or found.severity is not Severity.NOTE),
         key=lambda found: found.sort_key,
     )
     match form:

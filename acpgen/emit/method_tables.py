@@ -44,7 +44,8 @@ class RecordView:
 
     def record(self, side: Side) -> Code:
         """The expression for the record in the table of `side`."""
-        takes = self._part(self._method.params, is_read=self._is_handled, is_written=self._is_called)
+        params = self._method.params
+        takes = self._part(params, is_read=self._is_handled, is_written=self._is_called, negotiates=self.negotiates)
         gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in self.parts[1:]]
         arguments = [literal(self._method.wire), literal(self._method.name), takes, *gives]
         if self._method.gate is not None:
@@ -55,9 +56,9 @@ class RecordView:
             arguments.append(Code(f"origin={literal(self._method.origin)}"))
         return enclosed("Method(", arguments, "),", indent=4)
 
-    def _part(self, expression: ir.TypeExpr, *, is_read: bool, is_written: bool) -> Code:
+    def _part(self, expression: ir.TypeExpr, *, is_read: bool, is_written: bool, negotiates: bool = False) -> Code:
         arguments, decode = [hint(expression, module=TYPES)], self._decoder(expression)
-        if self.negotiates and expression is self._method.params:
+        if negotiates:
             decode = Code(f"negotiated(PROTOCOL_INFO, {decode or 'anything'})")
         if is_read and decode is not None:
             arguments.append(Code(f"decode={decode}"))

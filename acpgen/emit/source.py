@@ -265,7 +265,7 @@ def value(known: ir.Value, *, module: str = "") -> Code:
 
 
 def value_with(known: ir.Value, constructed: Callable[[ir.Construct], Code]) -> Code:
-    """The same, with the expressions for instances that `constructed` gives."""
+    """The expression that creates a new `known`; `constructed` gives those for instances."""
     match known:
         case ir.Literal(scalar):
             return literal(scalar)

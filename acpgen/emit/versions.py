@@ -45,7 +45,7 @@ def params_name(model: ir.Model) -> Code | None:
 
 
 def _prefixes(models: Sequence[ir.Model]) -> list[str]:
-    """What goes before the name of a class in each version."""
+    """The prefix of class names in each version."""
     return [""] if len(models) == 1 else [f"{folder(model)}." for model in models]
 
 

@@ -238,4 +238,5 @@ def _union_members(node: Any, pointer: str, definitions: Mapping[str, Any]) -> M
 def _constants(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[Any]:
     """The constant values of the properties of `node`."""
     for _, layer in layers(node, pointer, definitions):
-        yield from (each["const"] for each in schema_map(layer, "properties").values() if "const" in each)
+        properties = schema_map(layer, "properties").values()
+        yield from (each["const"] for each in properties if isinstance(each, dict) and "const" in each)

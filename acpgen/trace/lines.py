@@ -99,9 +99,9 @@ def _parsed(place: Entry, text: bytes) -> Iterator[Entry]:
             shown = text[:_SHOWN].decode(errors="replace")
             yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
         return
-    for at, each in enumerate(found if isinstance(found, list) else [found]):
-        if isinstance(each, dict):
-            yield from _entries(replace(place, starts_batch=at == 0 and isinstance(found, list)), each)
+    objects = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
+    for at, each in enumerate(objects):
+        yield from _entries(replace(place, starts_batch=at == 0 and isinstance(found, list)), each)
 
 
 def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:

@@ -169,6 +169,8 @@ class _Reader:
 
 def _hint(found: Misfit, protocol: int) -> str | None:
     """The bundled extensions that add the property to the class; without one, the method."""
+    if not found.unknown:  # most findings need no fragments
+        return None
     names = [*_extensions(protocol).get((found.owner, found.unknown), ())]
     return f"defined by {' and '.join(names)}: check with --extension {names[0]}" if names else None
 

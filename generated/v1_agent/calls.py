@@ -384,7 +384,7 @@ class InFlight:
     def _error(self, message: Message, error: RequestError) -> Awaitable[None] | None:
         try:
             raw = error.to_json()
-            if not isinstance(raw["message"], str) or not isinstance(raw["code"], int):
+            if not isinstance(raw["message"], str) or not isinstance(raw["code"], int) or isinstance(raw["code"], bool):
                 from .on_demand.sent import unsendable_error
 
                 raise unsendable_error(message, self._side.handler, error)

@@ -354,7 +354,12 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     """
     _check_arguments(handler, message)
     codec = handler.CODEC
-    raw: Any = codec.encode(message)
+    try:
+        raw: Any = codec.encode(message)
+    except (AttributeError, TypeError) as error:
+        from .on_demand.mistakes import in_message
+
+        raise in_message(_called(handler), message, error) from error
     for method in _gated(handler, type(message)):
         gate = _simple_gate(handler, method)
         if gate is not None:

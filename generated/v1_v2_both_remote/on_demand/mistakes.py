@@ -70,6 +70,11 @@ def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -
     return TypeError(f"{stub.__name__}.{record.handler}{caller()} got {_fault(params, record.params, error)}")
 
 
+def in_message(call: str, message: Any, error: Exception) -> TypeError:
+    """The explanation for a message that was passed to `call` and cannot be encoded."""
+    return TypeError(f"{call} got {_fault(message, type(message), error)}")
+
+
 def caller() -> str:
     """The place in the user's code that has called this package, for a message; empty if there is none."""
     frame = inspect.currentframe()
@@ -85,7 +90,7 @@ def failed_at(error: BaseException) -> str:
     passed = [
         (frame, line)
         for frame, line in walk_tb(error.__traceback__)
-        if not _is_ours(frame.f_globals.get("__name__", ""))
+        if not _is_ours(name := frame.f_globals.get("__name__", "")) and not name.startswith("asyncio.")
     ]
     return f" in {_place(*passed[-1])}" if passed else ""
 

@@ -14,10 +14,9 @@ logger: Final = logging.getLogger("acp")
 
 def check_work(work: object) -> None:
     """Raise `TypeError` for the work of a turn that is no coroutine."""
-    if not asyncio.iscoroutine(work):
-        raise TypeError(
-            f"the work on a prompt is a {type(work).__name__}, and no coroutine: write `async def`, no `yield`"
-        )
+    if not isinstance(work, Coroutine):
+        found = type(work).__name__
+        raise TypeError(f"the work on a prompt must be a coroutine, found {found}: write `async def`, without `yield`")
 
 
 class _Join(asyncio.Future[None]):

@@ -47,7 +47,7 @@ class Turns(TurnQueue):
 
         `work` returns the stop reason (None for `end_turn`) or the response. If the turn is cancelled, `work` is
         cancelled, or never started, and the stop reason is `cancelled`, even if `work` fails. Otherwise its exception
-        is raised here; a `RuntimeError` if it has cancelled itself.
+        is raised here; a `RuntimeError` if it has cancelled itself. Raises `TypeError` for what is no coroutine.
         """
         check_work(work)
         with closing(work):  # if it was never started

@@ -74,7 +74,8 @@ class Turns(TurnQueue):
         `work` returns the stop reason (None for `end_turn`) or the update `idle`. If the turn is cancelled, `work` is
         cancelled, or never started, and the reason is `cancelled`, even if `work` fails. Otherwise its exception makes
         the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
-        Raises `RequestCancelledError` if the prompt was cancelled while it waited.
+        Raises `RequestCancelledError` if the prompt was cancelled while it waited, and `TypeError` for what is no
+        coroutine.
         """
         check_work(work)
         with ExitStack() as cleanup:
