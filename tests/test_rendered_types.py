@@ -99,7 +99,7 @@ def wanted(definition: Definition, model: Model) -> tuple[str, Attributes]:
             if definition.keeps_extra and not (base and model.struct(base).keeps_extra):
                 attributes.append((EXTRA_FIELD, "dict[str, Any]", "made(factory=lambda: {})"))
             return base or "Struct", attributes
-        case Alias(type=Scalar() as scalar) if scalar.is_bounded:
+        case Alias(type=Scalar() as scalar) if scalar.bounds:
             return same(f"Annotated[{hint(scalar)}, {bounds(scalar)}]"), []
         case _:
             return same(" | ".join(map(hint, alias_target(definition)))), []

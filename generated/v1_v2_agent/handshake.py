@@ -371,10 +371,10 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     misfits: list[Drop] = []
     try:
         found: T = codec.decode(type(message), raw, on_drop=misfits.append)
+        if not misfits:
+            return found
     except DecodeError as error:
-        misfits = [Drop((), error)]
-    if not misfits:
-        return found
+        misfits.append(Drop((), error))
     from .on_demand.sent import not_of_type
 
     path, reason = misfits[0]

@@ -34,6 +34,7 @@ class Fault:
         self.transport, self.server, self.random, self.name = transport, server, random, name
         self.ends: Counter[str] = Counter()
         """How its calls have ended."""
+        self.started = asyncio.Event()
 
     async def run(self, kind: str) -> Counter[str]:
         """Connect, prompt, and let it happen; returns how the calls ended."""
@@ -50,6 +51,8 @@ class Fault:
         return self.ends
 
     async def happen(self, kind: str, task: asyncio.Task[None], relay: Any) -> None:
+        if self.random.random() < 0.7:  # on a busy machine, nothing might be under way otherwise
+            await self.started.wait()
         await asyncio.sleep(self.random.uniform(0.0, 0.6))
         if kind == "cancel":
             task.cancel()
@@ -64,6 +67,7 @@ class Fault:
             if self.random.random() < 0.7:
                 connection.handler.may_answer.set()
             await self.call(initialize(agent))
+            self.started.set()
             await asyncio.gather(*(self.session(agent, f"{self.name}/{number}") for number in range(3)))
             connection.handler.may_answer.set()
         assert connection.handler.closings == 1
