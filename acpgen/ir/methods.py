@@ -156,7 +156,7 @@ class _Methods:
             params=ir.Ref(self._context.class_name(definition)),
             result=self._result(wire, definition, parts) if kind is ir.MethodKind.REQUEST else None,
             gate=self._gates.get(wire),
-            doc=self._docs.get(definition) or str(node.get("description", "")),
+            doc=self._docs.get(definition) or description(node),
             pointer=pointer,
             origin=self._context.origin(pointer),
         )

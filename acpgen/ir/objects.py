@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from acpgen.ir import names
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, own_references, referenced_definition, references, walk
+from acpgen.schema.walk import definition_pointer, description, own_references, referenced_definition, references, walk
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Definitions:
             ),
             exclusions=(Subschema(node["not"], join(pointer, "not")),) if "not" in node else (),
             owners=owners[-1:],
-            docs=(node["description"],) if node.get("description") else (),
+            docs=(text,) if (text := description(node)) else (),
             required=frozenset(node.get("required", ())),
             open=any(node.get(key) is True for key in ("additionalProperties", "unevaluatedProperties")),
         )

@@ -20,7 +20,7 @@ from acpgen.ir.relations import Coverage, without_null
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
-from acpgen.schema.walk import definition_pointer, methods_of, schema_map
+from acpgen.schema.walk import definition_pointer, description, methods_of, schema_map
 from acpgen.show.example_values import Example, example_of
 from acpgen.show.occurrences import ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
@@ -225,7 +225,7 @@ class Describer:
         return TypeEntry(
             name=name,
             kind="definition",
-            doc=str(schema.schema.get("description", "")) if isinstance(schema.schema, dict) else "",
+            doc=description(schema.schema),
             schema=schema,
             origin=self._origin(schema.pointer),
             extended_by=tuple(self._extended_by(schema.pointer)),
