@@ -118,6 +118,8 @@ def test_bad_input_is_2_for_every_command(folder: Folder, command: str) -> None:
         (("build", "--out", "out", "--colour"), "--colour"),
         (("build", "--out", "out", "stray"), "stray"),
         (("bild",), "bild"),
+        (("trace",), "name the FILE to check"),
+        (("trace", "one.log", "two.log"), "one FILE can be checked at a time"),
     ],
 )
 def test_usage_errors_are_2_and_name_the_mistake(folder: Folder, arguments: tuple[str, ...], message: str) -> None:

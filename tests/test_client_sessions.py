@@ -112,6 +112,8 @@ def test_what_the_agent_has_not_advertised_is_refused_here(acp: ModuleType, vers
             session.prompt(play.helpers.image(b"png", mime_type="image/png"), play.helpers.link("file:///a", name="a"))
             with pytest.raises(ValueError, match="the agent takes no audio in prompts: it has not advertised audio"):
                 session.prompt(play.helpers.audio(b"wav", mime_type="audio/wav"))
+            with pytest.raises(TypeError, match="a prompt has texts and content blocks, and no int"):
+                await session.ask(5)
 
     run(main())
 

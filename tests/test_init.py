@@ -414,9 +414,7 @@ def running(project: Path) -> Iterator[Wire]:
     try:
         yield Wire(process)
         _, said = process.communicate()
-        # asyncio's debug mode reports steps of 0.1 seconds: the first `initialize` imports the version
-        said = re.sub(r"^Executing <.* took .* seconds\n", "", said, flags=re.MULTILINE)
-        assert (process.returncode, said) == (0, "")
+        assert (process.returncode, without_slowness(said)) == (0, "")
     finally:
         too_long.cancel()
         process.kill()
