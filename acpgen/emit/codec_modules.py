@@ -140,8 +140,12 @@ def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[frozenset
         is_handled = any({*method.handlers} & {*role.sides} for role in roles)
         is_called = any({*method.handlers} & {*role.called} for role in roles)
         params, result = [method.params], [method.result] if method.result is not None else []
-        read += params * is_handled + result * is_called
-        written += params * is_called + result * is_handled
+        if is_handled:
+            read += params
+            written += result
+        if is_called:
+            read += result
+            written += params
         if is_handled and method.gate is not None:  # `advertise` decodes what it has encoded and changed
             read.append(ir.Ref(names.class_name(method.gate.root)))
     decoded = reachable(read, model)

@@ -457,6 +457,8 @@ def test_a_malformed_response_leaves_nothing(acp: ModuleType) -> None:
 
 
 def test_a_malformed_response_is_the_fault_of_the_agent(acp: ModuleType) -> None:
+    """It answers the request: a second response is one to nothing."""
+
     async def main() -> None:
         async with between(acp, [acp.Proxy]) as stage:
             number, request = await stage.asked()
@@ -464,6 +466,8 @@ def test_a_malformed_response_is_the_fault_of_the_agent(acp: ModuleType) -> None
             answer = await stage.client.receive()
             assert (answer["id"], answer["error"]["code"]) == (number, -32603)
             assert answer["error"]["message"] == "the peer sent a malformed response"
+            await stage.agent.answer(request, result={"stopReason": "end_turn"})
+            await stage.barrier()
 
     run(main())
 
