@@ -18,7 +18,7 @@ MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """Of the long tests, `full` runs all on the main version, and half on each of the others. On each version between, it
-runs a third of those that take seconds: a difference that both ends lack is unlikely."""
+runs a sixth of those that take seconds: a difference that both ends lack is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 WORKERS = 2 + (os.cpu_count() or 1)
@@ -51,10 +51,10 @@ os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.e
 
 FOUND = [version for version in PYTHONS if shutil.which(f"python{version}")]
 SHARES = {
-    version: f"{at}/{len(group)}"
-    for group in (
-        [each for each in FOUND if each in ENDS and each != MAIN],
-        [each for each in FOUND if each not in ENDS],
+    version: f"{at}/{len(group) * parts}"
+    for parts, group in (
+        (1, [each for each in FOUND if each in ENDS and each != MAIN]),
+        (2, [each for each in FOUND if each not in ENDS]),
     )
     for at, version in enumerate(group)
 }

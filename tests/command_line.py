@@ -8,10 +8,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+import typer
+
 from acpgen.cli import main
+from acpgen.cli.app import make_app
+
+make_command = cache(lambda: typer.main.get_command(make_app()))
+"""The commands with their options, which typer makes of their signatures: a process needs them once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,7 @@ def run_acpgen(*arguments: str | Path, cwd: Path, columns: int = 100) -> Outcome
     argv = ["acpgen", *map(str, arguments)]
     with ExitStack() as changed:
         changed.enter_context(_within(cwd))
+        changed.enter_context(patch("acpgen.cli.make_app", make_command))
         changed.enter_context(patch.object(sys, "argv", argv))
         changed.enter_context(patch.dict(os.environ, COLUMNS=str(columns)))
         changed.enter_context(redirect_stdout(out))

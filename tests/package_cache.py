@@ -13,10 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import acpgen.emit.modules
+import acpgen.pipeline
 from acpgen.emit.source import Code
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model
+from acpgen.ir.model import Model, Options
+from acpgen.pipeline import Compiled, Timings
 from acpgen.schema.data import data_folder
+from acpgen.sources.inputs import File, Inputs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".cache" / "packages"
@@ -43,9 +46,27 @@ def types_of(model: Model, views: Mapping[str, object]) -> Code:
 
 
 def keep_types() -> None:
-    """Let builds in this process take the text of their types from here."""
+    """Let builds in this process take the text of their types from here, and compile what is bundled once."""
     _state()  # as early as possible: it stands for the code that is imported
     acpgen.emit.modules.render_types = types_of  # type: ignore[assignment]
+    acpgen.pipeline.compile_protocol = _compile
+
+
+_COMPILED: dict[object, Compiled] = {}
+_compile_anew = acpgen.pipeline.compile_protocol
+
+
+def _compile(inputs: Inputs, options: Options, timings: Timings | None = None) -> Compiled:
+    """What `compile_protocol` returns; for the inputs that are bundled, the same as before."""
+    if inputs.release is None or any(isinstance(each.source, File) for each in inputs.extensions):
+        return _compile_anew(inputs, options, timings)
+    key = (inputs.release, tuple(each.digest for each in inputs.extensions), options)
+    if key not in _COMPILED:
+        _COMPILED[key] = _compile_anew(inputs, options)
+    for name in ("load", "compose", "lower") if timings is not None else ():
+        with timings.stage(name):  # `--verbose` prints them
+            pass
+    return _COMPILED[key]
 
 
 def prune(*, now: float | None = None) -> None:

@@ -25,7 +25,7 @@ NAMED = re.compile(r"\bRole\.[A-Z]+|\bis_(?:agent|client)\b")
 def test_a_role_of_both_sides_handles_and_calls_the_methods_of_both(protocol: int, tmp_path: Path) -> None:
     sources = SchemaChoice(protocol=protocol)
     model, _ = model_of(sources)
-    template = make_environment().get_template("role.py.jinja")
+    template = make_environment(".").get_template("role.py.jinja")
     files = format_files({"middle.py": template.render(role=RoleView(MIDDLE, model))})
     write_package({**package_files(sources), **files}, tmp_path / f"middle_{protocol}")
     import_folder(tmp_path / f"middle_{protocol}")

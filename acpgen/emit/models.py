@@ -91,7 +91,7 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
     found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
     module = (
-        make_environment()
+        make_environment(".")
         .get_template(f"models/{flavour.value}.py.jinja")
         .render(
             module_doc=docstring(f"{text}\n\n{origin_text(model)}\n\n{record.doc}", 0),

@@ -72,7 +72,7 @@ def emit(
     for versions that cannot be in one package, and for a schema without the facts that `remote` needs.
     """
     renames = tuple(renames)
-    environment = make_environment()
+    environment = make_environment(".")
     files, names, kept, notes = {"py.typed": ""}, list[str](), dict[str, str](), list[Diagnostic]()
     for each in _folders(environment, models, roles, runtime=runtime):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})

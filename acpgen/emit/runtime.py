@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +40,8 @@ def template_environment(folders: Sequence[Path], finalize: Callable[[Any], Any]
     )
 
 
-def make_environment(up: Literal[".", ".."] = ".") -> Environment:
+@cache  # to compile the templates takes longer than to render them
+def make_environment(up: Literal[".", ".."]) -> Environment:
     """The environment of the templates. The filters make `Code` of values.
 
     All templates have `header`, and `up`: the package of the runtime, relative to the module.

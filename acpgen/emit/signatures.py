@@ -43,7 +43,7 @@ class Signatures:
     def __init__(self, model: ir.Model, *, folder: str = "") -> None:
         self._model = model
         self._folder = folder
-        self._environment = make_environment()
+        self._environment = make_environment(".")
         self._type_classes = Classes(model)
 
     def of_type(self, definition: ir.Definition) -> Signature:

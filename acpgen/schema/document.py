@@ -18,7 +18,9 @@ from acpgen.text import digest
 
 def join(pointer: str, *tokens: str | int) -> str:
     """`pointer` extended by reference tokens, each escaped."""
-    return pointer + "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+    for token in tokens:
+        pointer += "/" + (token.replace("~", "~0").replace("/", "~1") if isinstance(token, str) else str(token))
+    return pointer
 
 
 def split(pointer: str) -> list[str]:

@@ -19,19 +19,24 @@ def description(node: Any) -> str:
     return str(node.get("description", "")) if isinstance(node, dict) else ""
 
 
-def children(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """The direct subschemas of `node` with their pointers; malformed parts are skipped."""
+def _subschemas(node: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The direct subschemas of `node`, each with the way to it; malformed parts are skipped."""
     if not isinstance(node, dict):
         return
     for key, value in node.items():
         if key in MAPS_OF_SCHEMAS and isinstance(value, dict):
             for name, child in value.items():
-                yield join(pointer, key, name), child
+                yield (key, name), child
         elif key in LISTS_OF_SCHEMAS and isinstance(value, list):
             for index, child in enumerate(value):
-                yield join(pointer, key, index), child
+                yield (key, index), child
         elif key in SINGLE_SCHEMAS:
-            yield join(pointer, key), value
+            yield (key,), value
+
+
+def children(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    """The direct subschemas of `node` with their pointers; malformed parts are skipped."""
+    return ((join(pointer, *way), child) for way, child in _subschemas(node))
 
 
 def walk(node: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
@@ -53,9 +58,10 @@ def referenced_definition(node: Any) -> str | None:
 
 def references(node: Any) -> Iterator[str]:
     """The definitions that `node` and its subschemas refer to, once for each `$ref`."""
-    for _, child in walk(node):
-        if (name := referenced_definition(child)) is not None:
-            yield name
+    if (name := referenced_definition(node)) is not None:
+        yield name
+    for _, child in _subschemas(node):
+        yield from references(child)
 
 
 def own_references(node: Any) -> Iterator[str]:
