@@ -12,8 +12,10 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import acpgen.emit.models
 import acpgen.emit.modules
 import acpgen.pipeline
+from acpgen.emit.generator import Library
 from acpgen.emit.source import Code
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Options
@@ -39,16 +41,17 @@ def folder(key: str, build: Callable[[], Mapping[str, str]]) -> Path:
     return found
 
 
-def types_of(model: Model, views: Mapping[str, object]) -> Code:
-    """What `render_types` returns for a package. It takes half the time of a build, and the tests build thousands."""
-    home = folder(f"types of {model!r}", lambda: {"types.txt": render_types(model, views)})
+def types_of(model: Model, views: Mapping[str, object], library: Library = Library.DATACLASSES) -> Code:
+    """What `render_types` returns. It takes half the time of a build, and the tests build thousands."""
+    key = f"types of {model!r} for {library}"
+    home = folder(key, lambda: {"types.txt": render_types(model, views, library)})
     return Code((home / "types.txt").read_text(encoding="utf-8"))
 
 
 def keep_types() -> None:
     """Let builds in this process take the text of their types from here, and compile what is bundled once."""
     _state()  # as early as possible: it stands for the code that is imported
-    acpgen.emit.modules.render_types = types_of  # type: ignore[assignment]
+    acpgen.emit.modules.render_types = acpgen.emit.models.render_types = types_of  # type: ignore[assignment]
     acpgen.pipeline.compile_protocol = _compile
 
 
