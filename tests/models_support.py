@@ -36,9 +36,14 @@ def of(packages: Packages, flavour: Flavour, options: Options | None = None, **d
     return imported(render_models(model_of(schema, options)[0], flavour))
 
 
+@cache
+def _home() -> Path:
+    return Path(mkdtemp(prefix="models-"))
+
+
 def imported(text: str) -> ModuleType:
     """The module with this text."""
-    path = Path(mkdtemp()) / f"models_{digest(text.encode())[:16]}.py"
+    path = _home() / f"models_{digest(text.encode())[:16]}.py"
     path.write_text(text, encoding="utf-8")
     return imported_file(path)
 

@@ -12,7 +12,7 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.roles import Role, RoleChoice
 from tests.support import package_folder
-from tests.test_types import run_mypy, run_pyright
+from tests.test_types import run_mypy, run_pyright_on_users
 
 EDITOR = """
 from editor import (
@@ -90,7 +90,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("check", [run_mypy, pytest.param(run_pyright, marks=pytest.mark.full)])
+@pytest.mark.parametrize("check", [run_mypy, pytest.param(run_pyright_on_users, marks=pytest.mark.full)])
 def test_type_errors_in_what_is_sent_are_found(
     check: Callable[[Path], Mapping[tuple[str, int], str]], home: Path
 ) -> None:
