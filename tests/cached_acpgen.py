@@ -3,5 +3,5 @@
 from acpgen.cli import main
 from tests import package_cache
 
-package_cache.keep_types()
+package_cache.speed_up_builds()
 main()

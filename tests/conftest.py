@@ -105,7 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let one process, not each worker, delete what is old in the cache; and do without what takes most of the time."""
     if not hasattr(config, "workerinput"):
         package_cache.prune()
-    package_cache.keep_types()
+    package_cache.speed_up_builds()
     # for each callback, asyncio's debug mode takes down who made it, which takes longer than most tests
     asyncio.format_helpers.extract_stack = lambda *_, **__: traceback.StackSummary()
 

@@ -48,7 +48,7 @@ def types_of(model: Model, views: Mapping[str, object], library: Library = Libra
     return Code((home / "types.txt").read_text(encoding="utf-8"))
 
 
-def keep_types() -> None:
+def speed_up_builds() -> None:
     """Let builds in this process take the text of their types from here, and compile what is bundled once."""
     _state()  # as early as possible: it stands for the code that is imported
     acpgen.emit.modules.render_types = acpgen.emit.models.render_types = types_of  # type: ignore[assignment]

@@ -252,7 +252,7 @@ def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: 
     assert folder.times() == before
 
 
-HEAVY = {"black", "datamodel_code_generator", "jinja2", "jsonschema"}
+HEAVY = {"acpgen.ir.model", "black", "datamodel_code_generator", "jinja2", "jsonschema"}
 
 
 def test_where_nothing_changed_nothing_is_imported_that_compiles(folder: Folder) -> None:

@@ -13,11 +13,11 @@ from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_json, print_table
 from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
-from acpgen.ir import model as ir
 from acpgen.roles import RoleChoice, Side
 from acpgen.text import folded, printable
 
 if TYPE_CHECKING:
+    from acpgen.ir import model as ir
     from acpgen.schema.fitting import Fit
 
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -104,6 +104,8 @@ def _method_as_json(listed: _Listed) -> dict[str, object]:
 
 
 def _type_name(expression: ir.TypeExpr) -> str:
+    from acpgen.ir import model as ir
+
     return expression.name if isinstance(expression, ir.Ref) else "any JSON"
 
 

@@ -161,7 +161,7 @@ _KEYS = (
     Key(
         name="protocol",
         kind=ValueKind.PROTOCOLS,
-        help="The version of the protocol, 1 or 2. Repeat it for a package with several.",
+        help="The version of the protocol, such as 2. Repeat it for a package with several.",
         default=DEFAULT_PROTOCOL,
         metavar="N",
     ),
