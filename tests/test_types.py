@@ -21,7 +21,6 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
-from tests.golden_cases import GENERATED
 from tests.support import (
     DEEP,
     Packages,
@@ -59,20 +58,25 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_packages(home)
     add_examples(tmp_path_factory.mktemp("examples") / "examples", home)
     add_projects(tmp_path_factory.mktemp("projects"), home)
-    add_remote(home)
     return home
 
 
 def add_packages(home: Path) -> None:
-    """Bundled schemas with their extensions, and one with all options.
+    """One of both protocols with their extensions, over the network; one with all options; and what users write.
 
-    CI checks the newest schema of each protocol; the session `deep` checks all.
+    CI checks the newest schema of each protocol; the session `deep` checks a package of each.
     """
-    for release in list_releases() if DEEP else map(find_release, (1, 2)):
-        sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
-        shutil.copytree(package_folder(sources), home / name_of(release))
+    newest = [with_extensions(find_release(protocol)) for protocol in (1, 2)]
+    shutil.copytree(package_folder(*newest, remote=True), home / "net")
+    (home / "remote_user.py").write_text(REMOTE_USER, encoding="utf-8")
     options = Options(open=True, keep_unknown=True)
     shutil.copytree(package_folder(SchemaChoice(), options=options), home / "with_options")
+    for release in list_releases() if DEEP else ():
+        shutil.copytree(package_folder(with_extensions(release)), home / name_of(release))
+
+
+def with_extensions(release: Release) -> SchemaChoice:
+    return SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
 
 
 def add_examples(copy: Path, home: Path) -> None:
@@ -95,12 +99,6 @@ def add_projects(projects: Path, home: Path) -> None:
             options = [f"--protocol={protocol}" for protocol in protocols]
             run_well("init", name, "--role", role.value, *options, cwd=projects)
             shutil.copytree(projects / name / "src" / name, home / name)
-
-
-def add_remote(home: Path) -> None:
-    """A package with connections over the network, and what users write against it."""
-    shutil.copytree(GENERATED / "v1_v2_both_remote", home / "acp_net")
-    (home / "remote_user.py").write_text(REMOTE_USER, encoding="utf-8")
 
 
 def run_well(*arguments: str, cwd: Path) -> None:
@@ -182,13 +180,21 @@ def test_a_generated_package_is_clean(complaints: Mapping[tuple[str, int], str])
     assert {place: text for place, text in complaints.items() if place[0] not in USERS} == {}
 
 
+PACKAGES = ("acp_echo_v1", "acp_printing")
+"""Those of examples, for an agent and for a client, that are checked."""
+REPEATED = [
+    *(build_command(name)[-1] for name in SCRIPTS if build_command(name)[-1] not in PACKAGES),
+    *("my_agent_*/acp", "my_client_*/acp"),
+]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 def test_packages_examples_and_projects_are_clean(checker: str, everything: Path) -> None:
     if checker == "mypy":
         assert run_mypy(everything) == {}
-    else:  # the packages of examples, and of projects with one role, are like others
-        assert run_pyright(everything, without=[] if DEEP else ["acp_*", "my_agent_*/acp", "my_client_*/acp"]) == {}
+    else:
+        assert run_pyright(everything, without=[] if DEEP else REPEATED) == {}
 
 
 FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/on_demand/codec.py", "acp/on_demand/properties.py"]
@@ -211,9 +217,9 @@ def test_the_runtime_is_clean_for_other_systems(checker: str, system: str, tmp_p
 REMOTE_USER = """
 from http.cookiejar import CookieJar
 
-from acp_net import v1, v2
-from acp_net.asgi import RemoteLimits, Scope, asgi_app, client_identity
-from acp_net.remote import connect_http, connect_url, connect_websocket
+from net import v1, v2
+from net.asgi import RemoteLimits, Scope, asgi_app, client_identity
+from net.remote import connect_http, connect_url, connect_websocket
 
 
 class One(v1.Agent):
