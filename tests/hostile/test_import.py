@@ -56,7 +56,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Pair]:
 
     twins: list[Mapping[str, str]] = []
     found: dict[str, Pair] = {}
-    for number, (schema, harmless) in enumerate(islice(_schemas(), 0, None, 1 if DEEP else 3)):
+    for number, (schema, harmless) in enumerate(islice(_schemas(), 0, None, 1 if DEEP else 5)):
         twin = build(harmless)
         if twin not in twins:
             twins.append(twin)

@@ -10,7 +10,7 @@ from functools import cache
 
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
-from acpgen.schema.bundled import list_releases
+from acpgen.schema.bundled import find_release
 from tests.support import fitting_fragments, package_files
 
 _OWN_NAMES = re.compile(r"\b(?<=^value\.)[a-z]\w*(?=\.items$)|(?<=^ENCODERS\[value\.)[a-z]\w*(?=\.__class__\]$)")
@@ -23,26 +23,27 @@ Vocabulary = Mapping[str, frozenset[str]]
 
 @cache
 def _clean_packages() -> tuple[Mapping[str, str], ...]:
-    """The packages of all bundled schemas, with the fragments that fit them, their unions closed and open."""
+    """A package of each protocol, with all extensions: of one the unions are closed, of the other open.
+
+    They have the words of the packages of all bundled schemas and options.
+    """
     return tuple(
         package_files(
-            SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release)),
-            options=options,
+            SchemaChoice(protocol=protocol, extensions=fitting_fragments(find_release(protocol))), options=options
         )
-        for release in list_releases()
-        for options in (Options(), Options(open=True, keep_unknown=True))
+        for protocol, options in ((1, Options()), (2, Options(open=True, keep_unknown=True)))
     )
 
 
 @cache
 def clean_texts() -> frozenset[str]:
-    """The modules that the bundled schemas make, most of the runtime among them."""
+    """The modules of these packages, most of the runtime among them."""
     return frozenset(text for files in _clean_packages() for text in files.values())
 
 
 @cache
 def clean_vocabulary() -> Vocabulary:
-    """The words of all bundled schemas."""
+    """The words of these packages."""
     found: dict[str, set[str]] = defaultdict(set)
     for files in _clean_packages():
         for path, words in vocabulary(files).items():
