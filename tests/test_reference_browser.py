@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser_support import DESKTOP, PHONE, Visit, check_accessibility
+from tests.browser_support import PHONE, Visit, check_accessibility
 from tests.command_line import run_acpgen
 from tests.support import REPOSITORY
 
@@ -45,6 +45,22 @@ def visit(browser: Any, site: str) -> Iterator[Any]:
     assert [trouble for each in visits for trouble in each.trouble] == []
 
 
+@pytest.fixture(scope="module")
+def shared_visit(browser: Any, site: str) -> Iterator[Visit]:
+    seen = Visit(browser, site)
+    yield seen
+    seen.context.close()
+    assert seen.trouble == []
+
+
+@pytest.fixture
+def searched(shared_visit: Visit) -> Visit:
+    """The page, which takes long to load, for tests that change nothing else: as it is before a search."""
+    shared_visit.page.fill("#query", "")
+    shared_visit.page.locator("#query").blur()
+    return shared_visit
+
+
 def results(page: Any) -> list[str]:
     return [text.replace("\n", " ") for text in page.locator("#results a").all_inner_texts()]
 
@@ -71,8 +87,8 @@ SEARCHES = (
 )
 
 
-def test_search_takes_words_underscores_and_camel_case_alike(visit: Any) -> None:
-    page = visit().page
+def test_search_takes_words_underscores_and_camel_case_alike(searched: Visit) -> None:
+    page = searched.page
     found: list[list[str]] = []
     for query in ("tool call", "tool_call", "toolCall", "TOOLCALL", "tool/call"):
         page.fill("#query", query)
@@ -82,19 +98,19 @@ def test_search_takes_words_underscores_and_camel_case_alike(visit: Any) -> None
     assert [each[:3] for each in found] == [found[0][:3]] * 5
 
 
-def test_search_finds_types_methods_properties_and_errors(visit: Any) -> None:
-    page = (seen := visit()).page
+def test_search_finds_types_methods_properties_and_errors(searched: Visit) -> None:
+    page = searched.page
     for query, found, anchor in SEARCHES:
         page.fill("#query", query)
         assert results(page)[0] == found
         page.locator("#results a").first.click()
         assert page.locator("#results").is_hidden()
-        assert seen.anchor == anchor
-        assert seen.is_in_view(anchor)
+        assert searched.anchor == anchor
+        assert searched.is_in_view(anchor)
 
 
-def test_search_works_with_the_keyboard_alone(visit: Any) -> None:
-    page = (seen := visit()).page
+def test_search_works_with_the_keyboard_alone(searched: Visit) -> None:
+    page = searched.page
     page.keyboard.press("/")
     page.keyboard.type("session/new")
     page.keyboard.press("ArrowDown")
@@ -103,7 +119,7 @@ def test_search_works_with_the_keyboard_alone(visit: Any) -> None:
     assert page.evaluate("document.activeElement.innerText").replace("\n", " ") == second
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    assert seen.anchor == "v1/methods/session/new"
+    assert searched.anchor == "v1/methods/session/new"
     page.keyboard.press("/")
     page.keyboard.type("no such thing")
     assert page.locator("#count").inner_text() == "No results"
@@ -112,46 +128,54 @@ def test_search_works_with_the_keyboard_alone(visit: Any) -> None:
     assert page.locator("#query").input_value() == ""
     page.keyboard.type("initialize")
     page.keyboard.press("Enter")
-    assert seen.anchor == "v1/methods/initialize"
+    assert searched.anchor == "v1/methods/initialize"
 
 
-def test_links_and_permanent_links_lead_to_their_entry(visit: Any) -> None:
-    seen = visit(anchor="v2/types/ContentBlock")
-    assert seen.is_in_view("v2/types/ContentBlock")
-    assert seen.page.locator("nav [aria-current]").inner_text() == "ContentBlock"
-    seen.page.locator("[id='v2/types/ContentBlock'] a", has_text="ContentBlockText").first.click()
-    assert seen.anchor == "v2/types/ContentBlockText"
-    assert seen.is_in_view("v2/types/ContentBlockText")
-    seen.page.locator("nav a", has_text="session/cancel").first.click()
-    assert seen.anchor == "v1/methods/session/cancel"
-    seen.page.locator("[id='v1/methods/session/cancel'] .change").first.click()
-    assert seen.anchor == "v1-v2/methods/session/cancel"
-    assert seen.is_in_view("v1-v2/methods/session/cancel")
+def test_links_and_permanent_links_lead_to_their_entry(searched: Visit, site: str) -> None:
+    page = searched.page
+    page.goto(f"{site}#v2/types/ContentBlock")
+    assert searched.is_in_view("v2/types/ContentBlock")
+    assert page.locator("nav [aria-current]").inner_text() == "ContentBlock"
+    page.locator("[id='v2/types/ContentBlock'] a", has_text="ContentBlockText").first.click()
+    assert searched.anchor == "v2/types/ContentBlockText"
+    assert searched.is_in_view("v2/types/ContentBlockText")
+    page.locator("nav a", has_text="session/cancel").first.click()
+    assert searched.anchor == "v1/methods/session/cancel"
+    page.locator("[id='v1/methods/session/cancel'] .change").first.click()
+    assert searched.anchor == "v1-v2/methods/session/cancel"
+    assert searched.is_in_view("v1-v2/methods/session/cancel")
 
 
 def test_light_and_dark(visit: Any) -> None:
     background = "getComputedStyle(document.documentElement).backgroundColor"
-    light, dark = visit(), visit(color_scheme="dark")
-    colours = [each.page.evaluate(background) for each in (light, dark)]
-    assert len(set(colours)) == 2
-    light.page.click("#theme")
-    assert light.page.evaluate(background) == colours[1]
-    light.page.reload()
-    assert light.page.evaluate(background) == colours[1]
-    light.page.click("#theme")
-    assert light.page.evaluate(background) == colours[0]
+    page = visit(color_scheme="dark").page
+    dark = page.evaluate(background)
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(background)
+    assert light != dark
+    page.click("#theme")
+    assert page.evaluate(background) == dark
+    page.reload()
+    assert page.evaluate(background) == dark
+    page.click("#theme")
+    assert page.evaluate(background) == light
 
 
 BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize("is_chosen", [False, True], ids=["by the system", "chosen"])
-def test_paper_is_white_in_the_dark_theme_and_everything_on_it_is_open(visit: Any, is_chosen: bool) -> None:
-    page = visit(color_scheme="light" if is_chosen else "dark").page
-    if is_chosen:
-        page.click("#theme")
-    page.emulate_media(media="print")
+def test_paper_is_white_in_the_dark_theme_and_everything_on_it_is_open(visit: Any) -> None:
+    page = visit(color_scheme="dark").page
+    check_paper(page)
+    page.emulate_media(media="screen", color_scheme="light")
+    page.click("#theme")  # to the dark one, which then is not that of the system
+    check_paper(page)
+
+
+def check_paper(page: Any) -> None:
     colours = "(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(document.documentElement))"
+    assert WHITE not in page.evaluate(colours)[1:]
+    page.emulate_media(media="print")
     assert page.evaluate(colours) == [BLACK, WHITE]
     method = page.locator("[id='v1/methods/session/prompt']")
     assert method.locator("pre", has_text="class Agent").first.is_visible()
@@ -163,6 +187,7 @@ def test_paper_is_white_in_the_dark_theme_and_everything_on_it_is_open(visit: An
 def test_a_phone_scrolls_down_and_not_aside(visit: Any) -> None:
     seen = visit(viewport=PHONE, anchor="v1/methods/session/prompt")
     page = seen.page
+    assert seen.is_in_view("v1/methods/session/prompt")
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert page.locator("nav").is_hidden()
@@ -188,13 +213,15 @@ OPEN_A_PART = """() => {
 """Opens what is closed, and keeps the start and a sample of each list: the check of all takes minutes."""
 
 
-@pytest.mark.parametrize(("scheme", "viewport"), [("light", DESKTOP), ("dark", PHONE)], ids=["desktop", "phone"])
-def test_nothing_is_serious_for_accessibility(browser: Any, site: str, scheme: str, viewport: dict[str, int]) -> None:
+def test_nothing_is_serious_for_accessibility(browser: Any, site: str) -> None:
     # axe is a script that the policy of the page refuses
-    seen = Visit(browser, site, viewport=viewport, color_scheme=scheme, bypass_csp=True)
+    seen = Visit(browser, site, bypass_csp=True)
     seen.page.evaluate(OPEN_A_PART)
     seen.page.keyboard.press("/")
     seen.page.keyboard.type("session")
+    check_accessibility(seen.page)
+    seen.page.set_viewport_size(PHONE)
+    seen.page.emulate_media(color_scheme="dark")
     check_accessibility(seen.page)
     seen.context.close()
 
