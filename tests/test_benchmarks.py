@@ -29,7 +29,7 @@ from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure, interleave, measures
 from benchmarks.workers.stopwatch import Calls, Message, check, read
 from tests.interop import peers
-from tests.support import REPOSITORY, Packages, require
+from tests.support import DEEP, REPOSITORY, Packages, require
 
 CORPUS = read_corpus()
 SCHEMA = json.loads(bundled_schema().read_text(encoding="utf-8"))
@@ -154,16 +154,25 @@ NEEDS = {
 }
 
 
+WAYS = remote.WAYS if DEEP else remote.WAYS[::3]
+"""What is run of part `remote`: both transports at least."""
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
+def test_a_part_gives_all_its_rows(
+    part: str, lab: Lab, taken: dict[str, list[Measure]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = set(PARTS[part].measures) - ({stdio.PEAK} if sys.platform != "linux" else set())
     if part == "remote":
         require(not remote.missing(lab), ", ".join(remote.missing(lab)))
+        monkeypatch.setattr(remote, "WAYS", WAYS)
+        wanted = {way.named(quantity) for way in WAYS for quantity in remote.UNITS}
     if part == "mcp":
         require(not mcp_calls.missing(lab), "mcp")
     found = taken[part] = PARTS[part].measure(lab)
     names = {each.name: each for each in found if each.part == part}
-    assert set(PARTS[part].measures) - ({stdio.PEAK} if sys.platform != "linux" else set()) == names.keys()
+    assert wanted == names.keys()
     for each in found:
         for values in each.values.values():
             assert len(values) == SMOKE.rounds
@@ -319,12 +328,18 @@ def test_pages_have_their_charts(page: Path, count: int) -> None:
     assert all((page.parent / path).is_file() for path in shown)
 
 
-@pytest.mark.full
-def test_the_chart_of_the_readme_has_only_what_a_visitor_compares(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The charts of the invented figures."""
     require(find_spec("matplotlib"), "matplotlib")
     from benchmarks.charts import draw
 
-    start, throughput = (path.read_text(encoding="utf-8") for path in draw(results(), tmp_path)[:2])
+    return draw(results(), tmp_path_factory.mktemp("charts"))
+
+
+@pytest.mark.full
+def test_the_chart_of_the_readme_has_only_what_a_visitor_compares(charts: list[Path]) -> None:
+    start, throughput = (path.read_text(encoding="utf-8") for path in charts[:2])
     committed = (REPOSITORY / "docs/benchmarks/start.svg").read_text(encoding="utf-8")
     visible = {"acpgen", PYTHON_SDK, TYPESCRIPT_SDK}
     for chart in (start, committed):
@@ -364,10 +379,8 @@ def rounded(cell: str) -> str:
 
 
 @pytest.mark.full
-def test_charts_are_the_same_each_time(tmp_path: Path) -> None:
-    require(find_spec("matplotlib"), "matplotlib")
+def test_charts_are_the_same_each_time(charts: list[Path], tmp_path: Path) -> None:
     from benchmarks.charts import CHARTS, draw
 
-    first, second = (draw(results(), tmp_path / name) for name in ("first", "second"))
-    assert [path.stem for path in first] == list(CHARTS)
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert [path.stem for path in charts] == list(CHARTS)
+    assert [path.read_bytes() for path in charts] == [path.read_bytes() for path in draw(results(), tmp_path)]

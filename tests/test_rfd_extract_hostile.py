@@ -16,11 +16,14 @@ from acpgen.rfd.blocks import MAX_BYTES, MAX_LINES
 from acpgen.schema.fragment import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction
+from tests.support import DEEP
 
 pytestmark = pytest.mark.full
 
 CPU_SECONDS = 60.0
 """The CPU time that any text may take; the slowest takes two seconds. A loaded machine does not count."""
+
+EXAMPLES = 300 if DEEP else 75
 
 PIECES = st.sampled_from(
     [
@@ -150,7 +153,7 @@ def survives(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=EXAMPLES)
 def test_any_text(text: str) -> None:
     survives(text)
 
@@ -159,7 +162,7 @@ def test_any_text(text: str) -> None:
 @example("```ts\ninterface A { 'a")
 @example('```json\n{"$defs": {"A": {"type": [{}]}}}')
 @example("```ts\ninterface StopReason { ...; a: string }\ntype StopReason = 'a' | ...\n")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=EXAMPLES)
 def test_any_mixture_of_what_rfds_consist_of(text: str) -> None:
     survives(text)
 
@@ -168,13 +171,13 @@ def test_any_mixture_of_what_rfds_consist_of(text: str) -> None:
     st.lists(VALUES, min_size=1, max_size=4),
     st.sampled_from(["```json\n", "", "```ts\ninterface A { ...; a: A }\n```\n"]),
 )
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 def test_any_json(values: list[Any], before: str) -> None:
     survives(before + "\n".join(json.dumps(value, indent=1) for value in values))
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 def test_any_schema(definitions: dict[str, Any]) -> None:
     call = '{"jsonrpc": "2.0", "id": 1, "method": "a"}'
     typescript = "```ts\ninterface AgentCapabilities { ...; a?: A }\ninterface ARequest { a: ANotification }\n```"

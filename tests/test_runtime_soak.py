@@ -135,11 +135,11 @@ class Soak:
 HALVES = (range(SESSIONS // 2), range(SESSIONS // 2, SESSIONS))
 
 
-async def soak_in_memory(acp: ModuleType, measure: Callable[[], int]) -> tuple[Soak, int]:
-    """The soak within this process; also returns by how much more was measured after the second half of it."""
+async def soak_in_memory(acp: ModuleType) -> tuple[Soak, int, int]:
+    """The soak within this process; also returns how many more blocks and bytes are left by the second half of it."""
     async with pair(acp, soaker(acp), recorder(acp)) as both:
         soak = Soak(acp, both.agent, both.client_handler)
-        sizes: list[int] = []
+        sizes: list[tuple[int, int]] = []
         sides = both.agent_side, both.client_side
         idle, idle_tasks = [items_in(each) for each in sides], len(asyncio.all_tasks())
         for half in HALVES:
@@ -153,26 +153,22 @@ async def soak_in_memory(acp: ModuleType, measure: Callable[[], int]) -> tuple[S
             assert len(asyncio.all_tasks()) == idle_tasks
             assert (both.agent_handler.running, both.agent_handler.sent) == ({}, {})
             gc.collect()
-            sizes.append(measure())
-        return soak, sizes[1] - sizes[0]
+            sizes.append((sys.getallocatedblocks(), tracemalloc.get_traced_memory()[0]))
+        (blocks, traced), (more_blocks, more_traced) = sizes
+        return soak, more_blocks - blocks, more_traced - traced
 
 
 def test_in_one_process(packages: Packages) -> None:
-    soak, growth = run(soak_in_memory(packages(SOURCES[1]), sys.getallocatedblocks), seconds=600)
-    soak.report("in one process", blocks_more=growth)
-    assert growth < MOST_BLOCKS
-
-
-def test_bytes_that_are_left(packages: Packages) -> None:
-    """Not in the debug mode of asyncio, which makes tracing slow."""
+    """Not in the debug mode of asyncio, which makes tracing slow, and which the soak with a process has."""
+    acp = packages(SOURCES[1])
     tracemalloc.start()
     try:
-        work = soak_in_memory(packages(SOURCES[1]), lambda: tracemalloc.get_traced_memory()[0])
-        soak, growth = asyncio.run(work)
+        soak, blocks, traced = asyncio.run(soak_in_memory(acp))
     finally:
         tracemalloc.stop()
-    soak.report("in one process, traced", bytes_more=growth)
-    assert growth < MOST_BYTES
+    soak.report("in one process", blocks_more=blocks, bytes_more=traced)
+    assert blocks < MOST_BLOCKS
+    assert traced < MOST_BYTES
 
 
 def resident(pid: int) -> int:
