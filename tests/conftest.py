@@ -58,7 +58,7 @@ SAMPLED = {
     "test_conversations": 2,
     "test_diff_history": 4,
     "test_diff_rules": 2,
-    "test_golden::test_modules_are_stable_under_black": 3,
+    "test_golden::test_modules_are_stable_under_black": 5,
     "test_history::test_a_bump": 3,
     "test_hostile": 5,
     "test_init::test_the_tests_of_the_project_pass_with_each_release": 2,
