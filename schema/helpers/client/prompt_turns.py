@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from ..errors import RequestError
+from .idle_time import TurnStalledError
 from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
 
 __all__ = ["SlowReaderError", "Turn", "TurnResult"]
@@ -44,9 +45,9 @@ class Turn(Generic[Ch]):
                 print(change.text, end="")
 
     Iterating gives the changes until the turn ends; `result` is there then. Awaiting gives the result. Both raise what
-    has ended the turn early: a `RequestError`, `ConnectionClosed` or `SlowReaderError`. Leaving the loop, an exception
-    in it, or the cancellation of the task cancels the turn. That goes on behind the loop; at the end of
-    `async with session.prompt("Hello!") as turn`, the turn has ended.
+    has ended the turn early: a `RequestError`, `ConnectionClosed`, `SlowReaderError` or `TurnStalledError`. Leaving the
+    loop, an exception in it, or the cancellation of the task cancels the turn. That goes on behind the loop; at the end
+    of `async with session.prompt("Hello!") as turn`, the turn has ended.
     """
 
     def __init__(
@@ -56,7 +57,10 @@ class Turn(Generic[Ch]):
         *,
         cancel_seconds: float,
         max_pending: int,
+        idle_seconds: float | None = None,
     ) -> None:
+        self.idle_seconds = idle_seconds
+        """How long the agent may be idle before the turn is cancelled; None for any time."""
         self._play = play
         self._cancel = cancel
         self._cancel_seconds = cancel_seconds
@@ -140,6 +144,12 @@ class Turn(Generic[Ch]):
         self._wake.set()
         if len(self._pending) > self._max_pending:
             self._overflow()
+
+    def stall(self) -> None:
+        """Cancel the turn: the agent has been idle for too long. One that was left has its own limit."""
+        if self._behind is None and not self.has_ended:
+            self._fail(TurnStalledError(f"the agent has been idle for {self.idle_seconds:g} s: the turn was cancelled"))
+            self._leave()
 
     def _merge(self, change: Any) -> bool:
         """Make a change a part of the one that waits last, if it can be."""

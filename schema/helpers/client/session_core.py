@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
+from .idle_time import IdleTime
 from .permissions import permission_cancelled
 from .prompt_turns import Turn
 
@@ -44,6 +45,7 @@ class SessionCore(Generic[S, Ch]):
         self.cwd = cwd
         self.state = state
         """The state of the session, as the agent has reported it."""
+        self.idle_time = IdleTime()
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
@@ -54,11 +56,19 @@ class SessionCore(Generic[S, Ch]):
         """True while the agent works on a prompt of this session."""
         return bool(self._turns)
 
-    def prompt(self, *content: str | ContentBlock) -> Turn[Ch]:
+    def prompt(self, *content: str | ContentBlock, idle_seconds: float | None = None) -> Turn[Ch]:
         """A prompt with this content; it is sent when the `Turn` is used.
+
+        With `idle_seconds`, the turn is cancelled and raises `TurnStalledError` once the agent has sent nothing about
+        the session for so long. While a request of the agent is open, such as a question to the user or a command in a
+        terminal, that time does not begin; nor does it before the prompt is sent.
 
         Raises `ValueError` for content that the agent has not advertised, and `TypeError` for what is no content.
         """
+        if idle_seconds is not None:
+            if not idle_seconds > 0:
+                raise ValueError(f"idle_seconds must be above 0, and not {idle_seconds}")
+            self._client.watch_requests()
         blocks: list[ContentBlock] = [text(each) if isinstance(each, str) else each for each in content]
         for block in blocks:
             if not hasattr(block, "type"):
@@ -76,11 +86,15 @@ class SessionCore(Generic[S, Ch]):
             self._cancel_turn,
             cancel_seconds=self._client.cancel_seconds,
             max_pending=self._client.max_pending,
+            idle_seconds=idle_seconds,
         )
 
-    async def ask(self, *content: str | ContentBlock) -> str:
-        """Send a prompt, and wait for the end of its turn; returns the text of the agent's messages."""
-        return (await self.prompt(*content)).text
+    async def ask(self, *content: str | ContentBlock, idle_seconds: float | None = None) -> str:
+        """Send a prompt, and wait for the end of its turn; returns the text of the agent's messages.
+
+        It raises what `prompt` and its turn do.
+        """
+        return (await self.prompt(*content, idle_seconds=idle_seconds)).text
 
     async def _play(self, turn: Turn[Ch], request: PromptRequest) -> tuple[str, str]:
         """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""
@@ -107,7 +121,8 @@ class SessionCore(Generic[S, Ch]):
     def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
         self._turns.append(turn)
         try:
-            yield
+            with self.idle_time.limited(turn.idle_seconds, turn.stall):
+                yield
         finally:
             self._turns.remove(turn)
 

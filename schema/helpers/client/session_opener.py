@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .._base import UNSET
@@ -40,6 +42,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         """The open sessions by id."""
         self._early = Early()
         self._reopening = set[str]()
+        self._watches_requests = False
 
     @property
     def agreed(self) -> InitializeResponse | None:
@@ -116,7 +119,25 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if session is None:
             self._early.add(params.session_id, params)
         else:
+            session.idle_time.heard()
             session.state.update(params)
+
+    def watch_requests(self) -> None:
+        """Let the sessions know, from now on, which requests of the agent are open."""
+        if not self._watches_requests:
+            self._watches_requests = True
+            for name in ("ext_method", "fallback_request", *(record.handler for record in self.REQUESTS.values())):
+                setattr(self, name, partial(self._watched, getattr(self, name)))
+
+    async def _watched(self, handle: Callable[..., Awaitable[Any]], *values: Any) -> Any:
+        """Call the handler of a request. One that names no session may be about any of them."""
+        params = values[-1]
+        name = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
+        with ExitStack() as stack:
+            for session in self.sessions.values():
+                if name is None or name == session.id:
+                    stack.enter_context(session.idle_time.request())
+            return await handle(*values)
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Ask by `answer_permission`."""
