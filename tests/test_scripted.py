@@ -14,7 +14,7 @@ import pytest
 
 from tests.runtime_agents import environment
 from tests.runtime_support import acp_log, run, texts
-from tests.stored_support import helpers_of
+from tests.stored_support import helpers_of, teller
 from tests.support import Packages
 from tests.turns_support import PROTOCOLS, is_v1
 
@@ -196,7 +196,7 @@ def test_errors_of_a_script(acp: Any) -> None:
         return found
 
     with acp_log() as log:
-        assert run(main()) == ["Not today", "the script has failed: ZeroDivisionError()"]
+        assert run(main()) == ["Not today", "Internal error: the script has failed: ZeroDivisionError()"]
     assert "a script has failed" in texts(log)
 
 
@@ -301,6 +301,59 @@ def test_a_process_hangs_up(acp: Any, tmp_path: Path) -> None:
             session = await spawned.handler.open("/")
             with pytest.raises(acp.ConnectionClosed, match="closed its stdin or stdout"):
                 await asyncio.wait_for(session.ask("hang up"), 30)
+
+    run(main())
+
+
+def test_a_client_loads_a_session(acp: Any, tmp_path: Path) -> None:
+    """In a new process, too: it agrees on the protocol before, if the test has not."""
+
+    class Kept(teller(acp, helpers_of(acp).SqliteStore(tmp_path / "sessions.db"))):  # type: ignore[misc]
+        async def initialize(self, params: Any) -> Any:
+            given = {} if is_v1(acp) else {"info": acp.Implementation(name="kept", version="1")}
+            return acp.advertise(self, acp.InitializeResponse(protocol_version=acp.PROTOCOL_VERSION, **given))
+
+    async def main(*, is_later: bool, session: str) -> tuple[str, list[Any]]:
+        here, there = acp.memory_transports(1000)
+        options = acp.ConnectionOptions(check_sent=True)
+        serving = asyncio.ensure_future(acp.serve_agent(Kept, there, options=options))
+        async with helpers_of(acp).ScriptedClient().connected(here) as editor:
+            if not is_later:
+                session = await editor.open("/project")
+                await editor.prompt(session, "Hello there")
+            found = await editor.load(session, "/project", additionalDirectories=["/more"])
+            assert (await editor.prompt(session, "again")).stop_reason == "end_turn"
+        await serving
+        return session, found
+
+    session, found = run(main(is_later=False, session=""))
+    kinds = [each["sessionUpdate"] for each in found]
+    assert kinds[0] == ("user_message_chunk" if is_v1(acp) else "user_message")
+    assert [each for each in kinds if each.startswith("agent")] != []
+    again, later = run(main(is_later=True, session=session))
+    assert again == session
+    assert [each["sessionUpdate"] for each in later][: len(kinds) - 1] == kinds[:-1]
+
+
+def test_a_handshake_of_ones_own(acp: Any) -> None:
+    """The test gives the params, and gets what the agent answers, once."""
+
+    async def main() -> None:
+        here, there = acp.memory_transports()
+        helpers = helpers_of(acp)
+        async with (
+            helpers.ScriptedAgent(everything).connected(there) as agent,
+            helpers.ScriptedClient(capabilities={"session": {}}).connected(here) as editor,
+        ):
+            result = await editor.initialize(protocolVersion=7, _meta={"by": "a test"})
+            assert result["protocolVersion"] == acp.PROTOCOL_VERSION
+            await editor.open()
+            (hello,) = agent.calls("initialize")
+            assert (hello["protocolVersion"], hello["_meta"]) == (7, {"by": "a test"})
+            assert {"session": {}} in hello.values()
+            agent.answers["initialize"] = acp.InvalidRequestError("not again")
+            with pytest.raises(acp.InvalidRequestError, match="not again"):
+                await editor.initialize()
 
     run(main())
 

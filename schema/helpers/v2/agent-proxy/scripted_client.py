@@ -31,6 +31,10 @@ class ScriptedClient(ScriptedPrompts):
         info = {"name": "scripted", "version": "0"}
         return {"protocolVersion": PROTOCOL_VERSION, "info": info, "capabilities": self.capabilities}
 
+    def loading(self) -> tuple[str, dict[str, Any]]:
+        """The method that opens a session again and reports its conversation, and its further params."""
+        return "session/resume", {"replayFrom": {"type": "start"}}
+
     async def end_of(self, session_id: str, result: Any) -> str:
         """Wait for the first state `idle` with a reason after the message of the prompt."""
         await self.until(lambda: self._ends(session_id, result["messageId"]))
