@@ -527,10 +527,17 @@ def test_the_tools_are_the_same_in_each_project_of_an_agent(projects: Projects) 
         "    from .acp.helpers import McpParameters",
         "    from .acp.v1 import helpers as v1",
         "    from .acp.v2 import helpers as v2",
-        "from typing import TYPE_CHECKING",
-        "from typing import TYPE_CHECKING, TypeAlias",
+        "from typing import TYPE_CHECKING, Any",
+        "from typing import TYPE_CHECKING, Any, TypeAlias",
         'McpParameters: TypeAlias = "v1.McpParameters | v2.McpParameters"',
     }
+
+
+def test_the_docs_show_the_tools_of_a_project(projects: Projects) -> None:
+    """One text; docs/ plays it with a package of its own."""
+    ours = (projects("agent", 1) / "src/my_agent/tools.py").read_text(encoding="utf-8")
+    shown = (REPOSITORY / "docs" / "mcp.md").read_text(encoding="utf-8")
+    assert ours.replace("from .acp.helpers import", "from demo.helpers import") in shown
 
 
 PAIRS = [

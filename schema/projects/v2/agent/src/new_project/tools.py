@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mcp
@@ -25,6 +25,14 @@ class SessionTools:
             await server.tried.wait()
         lines = [f"{each.name}: {each.error or ', '.join(tool.name for tool in each.tools)}" for each in self.servers]
         return "\n".join(lines or ["This session has no MCP servers."])
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> mcp.types.CallToolResult:
+        """Call a tool of the first server that has it. Raises `LookupError` if none has."""
+        for server in self.servers:
+            await server.tried.wait()
+            if server.client is not None and any(each.name == tool for each in server.tools):
+                return await server.client.call_tool(tool, arguments)
+        raise LookupError(f"no server has the tool {tool}")
 
     async def close(self) -> None:
         """Disconnect the servers."""
