@@ -171,6 +171,8 @@ def errors(acp: ModuleType) -> list[Any]:
         acp.RequestError("m", code=7),
         acp.RequestError("m", code=7, data=None),
         acp.InvalidParamsError("m", data={"path": "$.a"}),
+        acp.InvalidParamsError(""),
+        acp.RequestError.from_json({"code": -32602, "message": "own words"}),
         acp.RequestError.from_json({"code": 3, "message": "m", "data": [1]}),
     ]
 

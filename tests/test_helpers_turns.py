@@ -253,7 +253,7 @@ def test_work_that_fails(acp: Any, kind: str) -> None:
     with acp_log() as records:
         error = run(main())
     if kind == "own":
-        assert error == {"code": -32602, "message": "no images", "data": [1]}
+        assert error == {"code": -32602, "message": "Invalid params: no images", "data": [1]}
         assert texts(records) == ""
     else:
         assert error == {"code": -32603, "message": "Internal error"}

@@ -381,7 +381,7 @@ def test_a_failure_that_is_no_error_of_mcp(acp: ModuleType, caplog: pytest.LogCa
                 await both.raw(entry.server_id, "tools/list", {})
             assert (error.value.code, error.value.message, error.value.data) == (
                 -33002,
-                "the MCP server failed",
+                "MCP server handler failed",
                 acp.UNSET,
             )
 

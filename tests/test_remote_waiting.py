@@ -30,7 +30,7 @@ from tests.support import Packages
 pytestmark = pytest.mark.every_python
 
 FIRST = json.dumps(request_of(0, "initialize", INITIALIZE)).encode()
-TOO_MANY = "Request refused: the connection has too many sessions"
+TOO_MANY = "Internal error: the connection has too many sessions"
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,8 @@ def test_an_answer_without_an_outcome_is_no_invalid_request(packages: Packages) 
 
     with acp_log() as records:
         run(main())
-    assert "the response to request 0 cannot be used: the peer sent a malformed response" in texts(records)
+    why = "Internal error: the peer sent a malformed response"
+    assert f"the response to request 0 cannot be used: {why}" in texts(records)
     assert "Invalid request" not in texts(records)
 
 

@@ -114,8 +114,9 @@ def test_errors_of_every_class_travel(packages: Packages, sources: SchemaChoice)
             for code in (*acp.errors.ERROR_CLASSES, -1, 0, 12345):
                 with pytest.raises(acp.RequestError) as caught:
                     await both.agent.ext_method("_fail", code)
-                assert type(caught.value) is acp.errors.ERROR_CLASSES.get(code, acp.RequestError)
-                assert (caught.value.code, caught.value.message) == (code, f"message {code}")
+                kind = acp.errors.ERROR_CLASSES.get(code, acp.RequestError)
+                assert type(caught.value) is kind
+                assert (caught.value.code, caught.value.message) == (code, kind(f"message {code}").message)
                 assert caught.value.data == {"why": [code, None]}
 
     run(main())

@@ -118,7 +118,7 @@ class McpProvider:
         """The response to a request of the agent. Raises `RequestError` if no server can answer it."""
         offer = self._offers.get(params.server_id)
         if offer is None:
-            text = "there is no such MCP server, or it was withdrawn"
+            text = "MCP server registration unavailable: there is no such server, or it was withdrawn"
             raise RequestError(text, code=_UNKNOWN_SERVER, data={"serverId": params.server_id[:_MAX_ID]})
         offer.check(params.request_id)
         task = asyncio.ensure_future(self._respond(offer, params))
@@ -136,7 +136,7 @@ class McpProvider:
             raise RequestCancelledError("the MCP server was withdrawn")
         if error := task.exception():  # it may have texts of the server, so the agent does not get it
             _logger.error("the MCP server %s failed", offer.server.name, exc_info=error)
-            raise RequestError("the MCP server failed", code=_FAILED)
+            raise RequestError("MCP server handler failed", code=_FAILED)
         return task.result()
 
     async def _respond(self, offer: _Offer, request: MessageMcpRequest) -> MessageMcpResponse:
@@ -189,7 +189,8 @@ class _Offer:
         if request_id in self.active:
             raise InvalidParamsError("a request with this requestId is active", data={"requestId": request_id})
         if len(self.active) >= self._limit:
-            raise RequestError(f"too many requests at the same time; the limit is {self._limit}", code=_TOO_MANY)
+            text = f"MCP-over-ACP active request limit exceeded: the limit is {self._limit}"
+            raise RequestError(text, code=_TOO_MANY)
 
 
 @dataclass

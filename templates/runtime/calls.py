@@ -292,9 +292,9 @@ class InFlight:
     def refusal(self, message: Message) -> RequestError | None:
         """The error for a request that cannot be started; None if it can."""
         if message.id in self._requests:
-            return InvalidRequestError("Invalid request: a request with this id is running")
+            return InvalidRequestError("a request with this id is running")
         if limit := self.exceeded(message):
-            return InternalError(f"Request refused: {limit}")
+            return InternalError(limit)
         return self._side.handshake.refusal(message.method)
 
     def start(self, message: Message) -> None:

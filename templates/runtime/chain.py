@@ -255,7 +255,7 @@ class Junction:
         if inner is not None and inner.method not in self._reserved:
             return [(1, inner)]
         what = "a wrapped message has no method" if inner is None else f"{inner.method} cannot be passed on"
-        error = InvalidRequestError(f"Invalid request: {what}")
+        error = InvalidRequestError(what)
         return [(1, Unreadable(error, kind="request" if message.kind == "request" else None, id=message.id))]
 
     def _opened(self, message: Passed) -> Passed:

@@ -289,10 +289,10 @@ class Chain:
         """Make the chain that a message asks for; returns the error if it cannot be."""
         form = None if self._is_remote else form_of(message, FORMS, _OPENING)
         if message.kind != "request" or (form is None and message.method != _OPENING):
-            return InvalidRequestError(f"Invalid request: {_OPENING} must come first")
+            return InvalidRequestError(f"{_OPENING} must come first")
         if form is None and self._agent is None:
             text = "this proxy is started by a conductor: it has no agent of its own"
-            return InvalidRequestError(f"Invalid request: {text}")
+            return InvalidRequestError(text)
         try:
             self._relays = await self._link(_Begun(self._client, message), form)
         except OSError as error:

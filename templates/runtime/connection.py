@@ -380,7 +380,7 @@ class Connection:
 
     def _refusal(self, message: Message) -> RequestError | None:
         if message.id is None and not self._side.null_ids:
-            return InvalidRequestError("Invalid request: `id` must be a string or an integer")
+            return InvalidRequestError("`id` must be a string or an integer")
         return self._in_flight.refusal(message)
 
     def _refuse_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
@@ -393,7 +393,7 @@ class Connection:
         if found.kind != "response":
             return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
         if found.start:  # it was not parsed, so its id may be wrong, and a request pending
-            return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
+            return self._refuse(InvalidRequestError(*found.error.args), start=found.start)
         log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
 

@@ -25,7 +25,7 @@ class UnfitParams(InvalidParamsError):
 
     def __init__(self, reason: DecodeError) -> None:
         data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
-        super().__init__(f"Invalid params: {reason}", data=data)
+        super().__init__(str(reason), data=data)
         self.reason = reason
 
 
@@ -106,14 +106,14 @@ class Handler:
 
     async def ext_method(self, method: str, params: Any) -> Any:
         """Handle a request whose name starts with `_` and that has no handler of its own, with raw JSON."""
-        raise MethodNotFoundError(f"Method not found: {method:.200}")
+        raise MethodNotFoundError(f"{method:.200}")
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """The same for a notification; ignored by default."""
 
     async def fallback_request(self, method: str, params: Any) -> Any:
         """Handle a request that no other handler takes, with raw JSON: its method is unknown, or not overridden."""
-        raise MethodNotFoundError(f"Method not found: {method:.200}")
+        raise MethodNotFoundError(f"{method:.200}")
 
     async def fallback_notification(self, method: str, params: Any) -> None:
         """Handle a notification that no other handler takes, with raw JSON; ignored by default."""

@@ -56,9 +56,9 @@ class Handshake:
     def refusal(self, method: str) -> RequestError | None:
         """The error for a request that must not be started now; None if it may."""
         if self.step is Step.AWAITED and (method != self.method or self.is_sent):
-            return InvalidRequestError(f"Invalid request: {self.method} must come first")
+            return InvalidRequestError(f"{self.method} must come first")
         if self.step is Step.RUNNING and method == self.method and self.is_alone:
-            return InvalidRequestError(f"Invalid request: {self.method} is running")
+            return InvalidRequestError(f"{self.method} is running")
         return None
 
     def begins(self, method: str) -> None:

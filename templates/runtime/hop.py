@@ -224,14 +224,14 @@ class Hop(Connection):
 
     def _refusal(self, message: Message) -> RequestError | None:
         if message.id in self._open:
-            return InvalidRequestError("Invalid request: a request with this id is running")
+            return InvalidRequestError("a request with this id is running")
         return super()._refusal(message)
 
     def _pass_request(self, message: Passed) -> Awaitable[None] | None:
         limit = self.options.max_requests
         error = self._refusal(message)
         if error is None and len(self._open) >= limit:
-            error = InternalError(f"Request refused: too many at the same time; the limit is {limit} (max_requests)")
+            error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
             return self._refuse(error, None if self._is_taken(message) else message.id)
         asked = _Asked(self, message)

@@ -134,16 +134,16 @@ class Unsendable(Exception):
 def too_large(reason: str, start: bytes) -> Unreadable:
     """The `Unreadable` for a message that exceeds a limit and was not parsed."""
     kind, request_id = head(start[:MAX_START])
-    error = InternalError if kind == "response" else InvalidRequestError
-    what = "the response is too large" if kind == "response" else "Invalid request"
-    return Unreadable(error(f"{what}: {reason}"), kind=kind, id=request_id, start=start[:MAX_START])
+    is_response = kind == "response"
+    error = InternalError(f"the response is too large: {reason}") if is_response else InvalidRequestError(reason)
+    return Unreadable(error, kind=kind, id=request_id, start=start[:MAX_START])
 
 
 def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
     """Read a JSON value as a message."""
     found: Any = raw
     if not isinstance(raw, dict):
-        return Unreadable(InvalidRequestError("Invalid request: a message must be an object"), value=found)
+        return Unreadable(InvalidRequestError("a message must be an object"), value=found)
     method, request_id = found.get("method"), found.get("id")
     if isinstance(method, str) and found.get("jsonrpc") == "2.0":
         if request_id is None:
@@ -160,9 +160,9 @@ def _invalid(raw: Any, method: Any, request_id: Any) -> Unreadable:
     """The `Unreadable` for an object that is neither a request or notification nor a response."""
     if request_id is not None and not is_id(request_id):
         kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
-        return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"), value=raw)
+        return Unreadable(InvalidRequestError(f"`id` must be {kinds}"), value=raw)
     what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
-    error = InvalidRequestError(f"Invalid request: {what}")
+    error = InvalidRequestError(what)
     return Unreadable(error, kind="request" if "method" in raw else None, id=request_id, value=raw)
 
 
@@ -218,7 +218,7 @@ class Wire:
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
-            return Unreadable(ParseError(f"Parse error: {one_line(error)}"), start=line[:MAX_START])
+            return Unreadable(ParseError(one_line(error)), start=line[:MAX_START])
         except BaseException:  # `loads` may be from elsewhere
             return Unreadable(ParseError(), start=line[:MAX_START])
 

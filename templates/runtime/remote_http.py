@@ -214,7 +214,7 @@ class HttpClientTransport:
         data = {"status": refused.status}
         error: RequestError = InternalError(str(refused), data=data)
         if unknown is not None:
-            error = InvalidParamsError(f"Invalid params: the connection has no session {excerpt(unknown)}", data=data)
+            error = InvalidParamsError(f"the connection has no session {excerpt(unknown)}", data=data)
         self._take(Message("error", error.to_json(), id=request_id))
 
     # --- From the agent ------------------------------------------------------------------------------------------

@@ -100,10 +100,10 @@ class Sessions:
             return None
         if request_id in self._calls:
             # which of the two opens a session could not be known, nor what the peer would take the response for
-            return _refusal(InvalidRequestError("Invalid request: a request with this id is running"))
+            return _refusal(InvalidRequestError("a request with this id is running"))
         attaches = method in SESSION_RULES.attach and self.get(name) is None
         if (attaches or method in SESSION_RULES.open) and self.are_too_many:
-            return _refusal(InternalError("Request refused: the connection has too many sessions"), request_id)
+            return _refusal(InternalError("the connection has too many sessions"), request_id)
         return None
 
     def open_stream(self, name: str, *, may_be_new: bool) -> Stream | None:

@@ -465,7 +465,7 @@ def test_a_malformed_response_is_the_fault_of_the_agent(acp: ModuleType) -> None
             await stage.agent.send({"id": request["id"]})
             answer = await stage.client.receive()
             assert (answer["id"], answer["error"]["code"]) == (number, -32603)
-            assert answer["error"]["message"] == "the peer sent a malformed response"
+            assert answer["error"]["message"] == "Internal error: the peer sent a malformed response"
             await stage.agent.answer(request, result={"stopReason": "end_turn"})
             await stage.barrier()
 

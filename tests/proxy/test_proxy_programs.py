@@ -95,7 +95,7 @@ def test_42_an_agent_that_dies_in_a_prompt(acp: ModuleType, programs: Programs, 
             for each in answers:
                 error = each["error"]
                 assert error["code"] == -32603
-                assert error["message"].startswith("the agent has ended with exit code 3")
+                assert error["message"].startswith("Internal error: the agent has ended with exit code 3")
                 assert "last words" in error["message"]
                 assert (error["data"]["exitCode"], error["data"]["stderr"]) == (3, ["last words"])
             assert await client.receive() is None
@@ -144,7 +144,7 @@ def test_a_client_on_the_network(acp: ModuleType, programs: Programs) -> None:
         assert "new" in (await client.receive())["result"]  # the agent has answered
         await client.request("session/prompt", prompt("die"))
         answer = await client.receive()
-        assert answer["error"] == {"code": -32603, "message": "the agent has closed the connection"}
+        assert answer["error"] == {"code": -32603, "message": "Internal error: the agent has closed the connection"}
         await task
 
     run(main())

@@ -110,7 +110,7 @@ class ActiveSession:
             if self._saving is not None or self._unsaved.size or self._is_changed:  # another task may save the rest
                 await asyncio.shield(self._start_saving())  # the store goes on even if this task is cancelled
         except Exception as error:
-            raise InternalError(f"The session cannot be saved: {error}") from error
+            raise InternalError(f"the session cannot be saved: {error}") from error
 
     def discard(self) -> None:
         """Drop everything that is not saved."""

@@ -40,12 +40,12 @@ class StoredSessions:
         """Begin a session. Raises `RequestError` if too many are open, or the folder is relative."""
         self._check_room()
         if not (posixpath.isabs(cwd) or ntpath.isabs(cwd)):  # the client may have another system
-            raise InvalidParamsError("Invalid params: cwd must be absolute", data={"cwd": cwd})
+            raise InvalidParamsError("cwd must be absolute", data={"cwd": cwd})
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         try:
             await self.store.create(stored)
         except Exception as error:
-            raise InternalError(f"The session cannot be saved: {error}") from error
+            raise InternalError(f"the session cannot be saved: {error}") from error
         return self._activate(stored)
 
     async def open(self, session_id: str, cwd: str, directories: Any) -> ActiveSession:
@@ -62,11 +62,11 @@ class StoredSessions:
         if stored is None or stored.protocol != PROTOCOL_VERSION:
             raise unknown(session_id)
         if normpath(stored.cwd) != normpath(cwd):
-            raise InvalidParamsError("Invalid params: the session belongs to another folder", data={"cwd": stored.cwd})
+            raise InvalidParamsError("the session belongs to another folder", data={"cwd": stored.cwd})
         active = self.active.get(session_id)
         if active is None or active.is_behind(stored):
             if active is not None and self._has_turns(session_id):
-                raise InternalError("The session was changed by somebody else: load it again after the turn")
+                raise InternalError("the session was changed by somebody else: load it again after the turn")
             active = self._activate(stored)
         active.move_to(tuple(directories or ()))
         return active
@@ -82,7 +82,7 @@ class StoredSessions:
         try:
             after = ListPlace.from_cursor(cursor) if isinstance(cursor, str) else None
         except ValueError:
-            raise InvalidParamsError("Invalid params: the cursor is not one of this agent") from None
+            raise InvalidParamsError("the cursor is not one of this agent") from None
         folder = cwd if isinstance(cwd, str) else None
         found = await self.store.page(PROTOCOL_VERSION, cwd=folder, after=after, count=_PAGE + 1)
         page = [*found[:_PAGE]]
@@ -127,7 +127,7 @@ class StoredSessions:
 
 def unknown(session_id: str) -> ResourceNotFoundError:
     """The error for a session that is not there, or not open."""
-    return ResourceNotFoundError("Session not found", data={"sessionId": session_id})
+    return ResourceNotFoundError("session not found", data={"sessionId": session_id})
 
 
 async def replay(client: RemoteClient, active: ActiveSession, *, end: str | None) -> None:

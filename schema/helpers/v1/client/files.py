@@ -287,7 +287,7 @@ def _reported(path: str) -> Generator[None, None, None]:
     except RequestError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise ResourceNotFoundError(f"{shown}: there is no such file") from error
+        raise ResourceNotFoundError(shown) from error
     except UnicodeError as error:
         raise InvalidParamsError(f"{shown}: the text is not valid UTF-8") from error
     except OSError as error:

@@ -86,7 +86,7 @@ class StoredAgent(TurnAgent):
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Open a session again, and report what is asked for, and its state. Interrupted tool calls are cancelled."""
         if params.replay_from and not isinstance(params.replay_from, ReplayFromStart):
-            raise InvalidParamsError("Invalid params: replayFrom can only be of the type start")
+            raise InvalidParamsError("replayFrom can only be of the type start")
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
         is_running = self.turns.has_turns(active.id)
         if params.replay_from:
