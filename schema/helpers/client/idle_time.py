@@ -47,6 +47,7 @@ class IdleTime:
             yield
             return
         loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
 
         def look() -> None:
             nonlocal timer
