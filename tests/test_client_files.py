@@ -205,6 +205,19 @@ def test_an_editor_with_unsaved_text(acp: Any, root: Path) -> None:
     assert texts(records) == ""
 
 
+def test_a_new_file_for_an_agent_that_takes_no_error_for_one(acp: Any, root: Path) -> None:
+    """As docs/client.md has it: the text of a file that is not there is empty."""
+
+    class NewFiles(editor(acp, root)):  # type: ignore[misc]
+        async def unsaved_text(self, path: str) -> str | None:
+            return None if os.path.lexists(path) else ""
+
+    there, new, outside = root / "there", root / "deep" / "new", root.parent / "outside" / "new"
+    there.write_text("text")
+    calls = (read(there), read(new), write(new, "made"), read(new), read(outside))
+    assert talk(acp, NewFiles, *calls) == ["text", "", None, "made", REFUSED]
+
+
 def test_both_methods_are_advertised(acp: Any, root: Path) -> None:
     message = acp.advertise(editor(acp, root), acp.InitializeRequest(protocol_version=1))
     capabilities = message.client_capabilities
