@@ -383,7 +383,7 @@ def test_always_is_remembered_narrowly_and_answered_once_each_time(acp: Any, tmp
     kind = client_of(acp, answers=["cancel"], path=path)  # in another process
     assert talk(acp, kind, *(question(acp, **call) for call in calls[3:])) == expected[3:]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 or sys.platform == "win32"
-    assert [each.name for each in tmp_path.iterdir()] == ["permissions.json"]
+    assert {each.name for each in tmp_path.iterdir()} == {"permissions.json", ".permissions.json.lock"}
 
 
 def test_what_is_remembered_holds_beside_a_rule_that_might_deny(acp: Any) -> None:
@@ -398,6 +398,8 @@ def test_what_is_remembered_holds_beside_a_rule_that_might_deny(acp: Any) -> Non
 
 def test_commands_of_protocol_2(packages: Packages, tmp_path: Path) -> None:
     acp = packages(V2)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
 
     def command(command: str, cwd: Path) -> dict[str, Any]:
         subject = {"type": "command", "command": command, "cwd": str(cwd)}

@@ -275,9 +275,19 @@ def test_a_command_that_cannot_be_started(acp: Any, params: Any) -> None:
 
 
 def test_secrets_of_the_client_are_withheld(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACME_API_KEY", "hunter2")
-    monkeypatch.setenv("acme_token", "hunter2")
+    secrets = (
+        "ACME_API_KEY",
+        "acme_token",
+        "MYSQL_PWD",
+        "SECRET_KEY_BASE",
+        "GITHUB_PAT",
+        "OPENAI_API_KEYS",
+        "LC_TOKEN",
+    )
+    for name in secrets:
+        monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("ACME_NAME", "harmless")
+    monkeypatch.setenv("LC_TIME", "C")
 
     async def main(**options: Any) -> str:
         async with hand_agent(acp, client_of(acp, **options)) as agent:
@@ -287,8 +297,11 @@ def test_secrets_of_the_client_are_withheld(acp: Any, monkeypatch: pytest.Monkey
 
     usual = run(main())
     assert "hunter2" not in usual
-    assert "ACME_NAME=harmless" in usual
-    assert "MY_TOKEN=of the agent" in usual
+    assert "ACME_NAME" not in usual
+    assert {"MY_TOKEN=of the agent", "LC_TIME=C", f"PATH={os.environ['PATH']}"} <= {*usual.splitlines()}
+    more = run(main(env=helpers_of(acp).terminal_environment("ACME_NAME", "is not set")))
+    assert "ACME_NAME=harmless" in more
+    assert "hunter2" not in more
     assert "ACME_API_KEY=hunter2" in run(main(env=dict(os.environ)))
     assert "ACME_NAME" not in run(main(env={"PATH": os.environ["PATH"]}))
 
