@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -94,7 +94,10 @@ class PermissionSubject:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(resolve_path(each) for each in self.paths))
-        object.__setattr__(self, "place", None if self.folder is None else resolve_path(self.folder))
+        place = None if self.folder is None else resolve_path(self.folder)
+        object.__setattr__(
+            self, "place", place and replace(place, name=place.target)
+        )  # to be in it, links are no matter
 
     def differs(self, *others: PermissionSubject) -> bool:
         """True if there is something that this subject says, and none of the others."""
@@ -115,12 +118,13 @@ class PermissionSubject:
             return PermissionRecord(kind=self.kind, tool=self.tool, files=files)
         if self.folder is not None and (self.place is None or self.place.sort != "folder"):
             return None
+        files = tuple(each for path, each in zip(self.paths, files, strict=True) if path != self.folder)
         said = PermissionRecord(kind=self.kind, tool=self.tool, files=files, folder=self.place, input=self.input)
         if self.input is not None:
             return said
         if self.command is None or self.place is None:
             return None
-        return PermissionRecord(**{**vars(said), "command": self.command, "args": self.args, "env": self.env})
+        return replace(said, command=self.command, args=self.args, env=self.env)
 
 
 # --- In a file -------------------------------------------------------------------------------------------------------
@@ -136,16 +140,16 @@ def write_record(record: PermissionRecord) -> dict[str, Any]:
     return raw
 
 
-def read_record(raw: Mapping[str, Any]) -> PermissionRecord:
-    """The record in a JSON object. Raises `TypeError` and `ValueError` for anything else."""
-    found = dict(raw)
+def read_record(raw: object) -> PermissionRecord:
+    """The record in a JSON value. Raises `TypeError` and `ValueError` for what has none."""
+    if not isinstance(raw, dict) or not _has_only_texts(cast("object", raw)):
+        raise ValueError("a value is not text")
+    found = cast("dict[str, Any]", {**raw})
     found["files"] = tuple(PermissionPath(**each) for each in found.get("files", ()))
     found["args"] = tuple(found.get("args", ()))
     found["env"] = tuple((name, value) for name, value in found.get("env", ()))
     if "folder" in found:
         found["folder"] = PermissionPath(**found["folder"])
-    if not _has_only_texts(raw):
-        raise ValueError("a value is not text")
     return PermissionRecord(**found)
 
 

@@ -224,10 +224,9 @@ class PermissionRules:
 
         Raises `OSError` if that fails.
         """
-        self._saved, self._unsaved = [], []
         if self._file is not None:
             self._file.remove()
-            self._stamp = None
+        self._saved, self._unsaved, self._stamp = [], [], None
 
     def _load(self, file: PermissionFile) -> None:
         try:

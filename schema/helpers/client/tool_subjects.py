@@ -67,10 +67,10 @@ def _of(raw: Any, name: str) -> Any:
 def _command(raw: Any) -> tuple[str | None, tuple[str, ...]]:
     """The command and its arguments in the input of a tool, where most agents have it."""
     command, args = _of(raw, "command"), _texts(_of(raw, "args"))
-    if isinstance(command, str):
-        return command, args
-    words = _texts(command)
-    return (words[0], (*words[1:], *args)) if words else (None, ())
+    if not isinstance(command, (str, list)) or not command:
+        return None, ()
+    first, *others = _texts(command)
+    return first, (*others, *args)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
