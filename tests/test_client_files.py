@@ -180,7 +180,7 @@ def test_sizes_are_bounded(acp: Any, root: Path) -> None:
 @pytest.mark.parametrize("then", ["write", "read"])
 def test_a_cancelled_write_comes_before_what_follows_it(acp: Any, root: Path, then: str) -> None:
     """Its thread goes on when the request is cancelled: the file is not free before it has ended."""
-    begun, goes_on = threading.Event(), threading.Event()
+    begun, goes_on, overtakes = (threading.Event() for _ in range(3))
     order = list[str]()
     helpers = helpers_of(acp)
 
@@ -191,9 +191,11 @@ def test_a_cancelled_write_comes_before_what_follows_it(acp: Any, root: Path, th
                 assert goes_on.wait(60)
             super().write_text(path, text)
             order.append(text)
+            overtakes.set()
 
         def read_text(self, path: str, **options: Any) -> str:
             order.append("read")
+            overtakes.set()
             return str(super().read_text(path, **options))
 
     async def main() -> list[Any]:
@@ -207,6 +209,7 @@ def test_a_cancelled_write_comes_before_what_follows_it(acp: Any, root: Path, th
             )
             await agent.peer.notify("$/cancel_request", {"requestId": first})
             cancelled = await agent.answer(first)
+            await asyncio.to_thread(overtakes.wait, 0.3)
             before = list(order)
             goes_on.set()
             return [cancelled, before, await agent.answer(second)]

@@ -76,7 +76,7 @@ def _command(raw: Any) -> tuple[str | None, tuple[str, ...]]:
 def _texts(value: Any) -> tuple[str, ...]:
     """The texts of a list; what has another form is one text."""
     if value is None or isinstance(value, list):
-        return tuple(each if isinstance(each, str) else json.dumps(each) for each in cast("list[Any]", value or []))
+        return tuple(each if isinstance(each, str) else json.dumps(each) for each in cast("list[object]", value or []))
     return (value if isinstance(value, str) else json.dumps(value),)
 
 
@@ -84,9 +84,9 @@ def _variables(raw: Any) -> tuple[tuple[str, str], ...]:
     """The variables of a command, as a map or as a list of names and values."""
     found: Any = raw
     if isinstance(raw, list):
-        found = {_of(each, "name"): _of(each, "value") for each in cast("list[Any]", raw)}
+        found = {_of(each, "name"): _of(each, "value") for each in cast("list[object]", raw)}
     if isinstance(found, dict):
-        return tuple(sorted((str(name), str(value)) for name, value in cast("dict[Any, Any]", found).items()))
+        return tuple(sorted((str(name), str(value)) for name, value in cast("dict[object, object]", found).items()))
     return (("env", json.dumps(found)),) if found else ()
 
 

@@ -188,9 +188,13 @@ class FileClient(Client):
         return WriteTextFileResponse()
 
     async def _on_disk(self, work: Callable[[str], T], path: str) -> T:
+        context = contextvars.copy_context()
+
+        def run() -> T:
+            return context.run(work, path)
+
         await self._disk.acquire()
         try:
-            run = partial(contextvars.copy_context().run, work, path)
             running = asyncio.get_running_loop().run_in_executor(None, run)
         except BaseException:
             self._disk.release()
