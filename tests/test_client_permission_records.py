@@ -78,7 +78,9 @@ async def update(agent: HandAgent, **call: Any) -> None:
     await seen.wait()
 
 
-def changed(acp: Any, answer: Any, said: dict[str, Any], meanwhile: Callable[[HandAgent], Any]) -> tuple[Any, Any]:
+def changed(
+    acp: Any, answer: Any, said: dict[str, Any], meanwhile: Callable[[HandAgent], Any], *, place: Any = None
+) -> tuple[Any, Any]:
     """The answer to a question about `ls` during which something happens, and the client."""
     agents = list[HandAgent]()
 
@@ -87,7 +89,7 @@ def changed(acp: Any, answer: Any, said: dict[str, Any], meanwhile: Callable[[Ha
         return answer(question) if callable(answer) else answer
 
     async def main() -> tuple[Any, Any]:
-        kind = watching(acp, client_of(acp, answers=[answer_late, "cancel", "cancel"]))
+        kind = (place or watching)(acp, client_of(acp, answers=[answer_late, "cancel", "cancel"]))
         async with hand_agent(acp, kind) as agent:
             agents.append(agent)
             await update(agent, **LS)
@@ -102,12 +104,13 @@ def allow_once(question: Any) -> Any:
 
 @pytest.mark.parametrize("answer", ["allow", "allow_always", allow_once], ids=["once", "always", "option"])
 @pytest.mark.parametrize("said", [{}, LS], ids=["left out", "said"])
-def test_an_answer_is_for_what_was_shown(acp: Any, answer: Any, said: dict[str, Any]) -> None:
-    found, client = changed(acp, answer, said, lambda agent: update(agent, **RM))
+@pytest.mark.parametrize("place", ["watching", "in_session"])
+def test_an_answer_is_for_what_was_shown(acp: Any, answer: Any, said: dict[str, Any], place: str) -> None:
+    found, client = changed(acp, answer, said, lambda agent: update(agent, **RM), place=globals()[place])
     assert found == "reject_once"
     shown = client.asked[0].subject
     assert shown.command == "ls"
-    now = subject(acp, kind="execute", tool="Bash", command="rm -rf /", input="other")
+    now = subject(acp, kind="execute", tool="Bash", command="rm -rf /", folder=shown.folder, input="other")
     assert client.permissions.decide(now) == "ask"
     assert client.permissions.decide(shown) == ("allow" if answer == "allow_always" else "ask")
 
@@ -159,6 +162,64 @@ def test_a_question_that_waits_shows_what_is_known_then(acp: Any) -> None:
             return [*answers, agent.client.asked[1].subject.command]
 
     assert run(main()) == ["reject_once", "allow_once", "rm -rf /"]
+
+
+def in_session(acp: Any, kind: type[Any]) -> type[Any]:
+    """A client that knows what was reported of calls from its session."""
+
+    class Chat(helpers_of(acp).SessionClient, kind):  # type: ignore[name-defined, misc, valid-type]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.sessions["s"] = self.new_session("s", "/")
+            self.state = self.sessions["s"].state
+
+    return Chat
+
+
+@pytest.mark.parametrize("place", [watching, in_session])
+@pytest.mark.parametrize("rules", [[], ["allow"]], ids=["the user", "a rule"])
+def test_a_change_that_comes_right_after_the_question(acp: Any, place: Any, rules: list[str]) -> None:
+    """It may be there before the question is put, and is not what the question says."""
+
+    async def main() -> list[Any]:
+        kind = client_of(acp, *(rule(acp, each, command="ls") for each in rules), answers=["allow"] * 2)
+        async with hand_agent(acp, place(acp, kind)) as agent:
+            first = await agent.ask("session/request_permission", **question(acp, **LS))
+            params = {"sessionUpdate": "tool_call_update", "toolCallId": "t", **RM}
+            await agent.peer.notify("session/update", {"sessionId": "s", "update": params})
+            return [chosen(await agent.answer(first)), await ask(agent, question(acp, toolCallId="u", **LS))]
+
+    first, second = run(main())
+    assert second == "allow_once"
+    assert first == (
+        "reject_once" if place is in_session else "allow_once"
+    )  # without a session, the answer was there first
+
+
+@pytest.mark.parametrize("place", [watching, in_session])
+def test_a_change_while_the_question_waits(acp: Any, place: Any) -> None:
+    async def main() -> list[Any]:
+        goes_on = asyncio.Event()
+
+        async def wait(question: Any) -> str:
+            await goes_on.wait()
+            return "allow"
+
+        async with hand_agent(acp, place(acp, client_of(acp, answers=[wait, "allow"]))) as agent:
+            numbers = [
+                await agent.ask("session/request_permission", **question(acp, **LS, toolCallId=each)) for each in "ut"
+            ]
+            while not agent.client.asked:
+                await asyncio.sleep(0)
+            seen = asyncio.Event()
+            agent.client.state.on_change = lambda _: seen.set()
+            params = {"sessionUpdate": "tool_call_update", "toolCallId": "t", **RM}
+            await agent.peer.notify("session/update", {"sessionId": "s", "update": params})
+            await seen.wait()
+            goes_on.set()
+            return [chosen(await agent.answer(each)) for each in numbers]
+
+    assert run(main()) == ["allow_once", "reject_once"]
 
 
 def test_an_explicit_empty_value_is_not_filled_in(acp: Any) -> None:

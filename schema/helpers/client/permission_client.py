@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
-from .permission_records import PermissionSubject
 from .permission_rules import PermissionDecision, PermissionRules
 from .permission_subjects import subject_of, title_of, tool_call_id_of
 from .permissions import permission_cancelled, select_permission_option
+from .tool_subjects import PermissionSubject
 
 __all__ = ["PermissionChoice", "PermissionClient", "PermissionQuestion"]
 
@@ -72,6 +72,10 @@ class PermissionClient(Client):
         """
         return None
 
+    def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
+        """The tool call of a question, as it was when the question came; None if it is the one that is known now."""
+        return None
+
     def session_folder(self, session_id: str) -> str | None:
         """The folder of a session, in which commands run that name none; None if it is not known.
 
@@ -82,11 +86,13 @@ class PermissionClient(Client):
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Answer a question."""
         try:
-            if (answer := self._by_rules(self._question(params))) is not None:
+            known = self.asked_tool_call(params) or self._known(params)
+            before = subject_of(params, known, folder=self.session_folder(params.session_id), is_known_newer=True)
+            if (answer := self._by_rules(self._question(params), before)) is not None:
                 return answer
             async with self._turn_of(params.session_id):
-                question, before = self._question(params), self._subject(params, is_known_newer=True)
-                if (answer := self._by_rules(question)) is not None:  # remembered meanwhile
+                question = self._question(params)
+                if (answer := self._by_rules(question, before)) is not None:  # remembered meanwhile
                     return answer
                 choice = await self.ask_permission(question)
         except asyncio.CancelledError:
@@ -103,17 +109,21 @@ class PermissionClient(Client):
                 task.cancel()
 
     def _subject(self, params: RequestPermissionRequest, *, is_known_newer: bool = False) -> PermissionSubject:
-        tool_call_id = tool_call_id_of(params)
-        known = None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
         folder = self.session_folder(params.session_id)
-        return subject_of(params, known, folder=folder, is_known_newer=is_known_newer)
+        return subject_of(params, self._known(params), folder=folder, is_known_newer=is_known_newer)
+
+    def _known(self, params: RequestPermissionRequest) -> object | None:
+        tool_call_id = tool_call_id_of(params)
+        return None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
 
     def _question(self, params: RequestPermissionRequest) -> PermissionQuestion:
         return PermissionQuestion(title=title_of(params), subject=self._subject(params), request=params)
 
-    def _by_rules(self, question: PermissionQuestion) -> RequestPermissionResponse | None:
-        decision = self.permissions.decide(question.subject)
+    def _by_rules(self, question: PermissionQuestion, before: PermissionSubject) -> RequestPermissionResponse | None:
         options = question.request.options
+        decision = self.permissions.decide(question.subject)
+        if self._has_changed(question, before):  # it says itself what the call is not any more
+            return _answer(options, "deny")
         if decision == "ask" or (decision == "allow" and not _option_for(options, "allow")):
             return None  # a rule allows once, and the agent may offer only more than that
         return _answer(options, decision)

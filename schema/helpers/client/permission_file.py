@@ -107,9 +107,12 @@ class PermissionFile:
                 if time.monotonic() > deadline:
                     raise TimeoutError(errno.ETIMEDOUT, "another process does not release the lock", str(beside))
                 time.sleep(_RETRY_SECONDS)
-            yield
+            try:
+                yield
+            finally:
+                _unlock(handle)
         finally:
-            os.close(handle)  # which releases the lock
+            os.close(handle)
 
 
 def _stamp(found: os.stat_result) -> Stamp:
@@ -125,6 +128,9 @@ if sys.platform == "win32":
         except OSError:
             return False
         return True
+
+    def _unlock(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
 
     def _replace(new: Path, old: Path) -> None:
         for _ in range(100):  # it is refused while another process reads the old one
@@ -143,6 +149,9 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _unlock(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
     def _replace(new: Path, old: Path) -> None:
         os.replace(new, old)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, cast
 
-__all__ = ["PermissionPath", "PermissionRecord", "PermissionSubject"]
+__all__: list[str] = []
 
 _SEPARATORS: Final = os.sep + (os.altsep or "")
 _ONE_FILE: Final = frozenset({"read", "edit", "delete", "search"})

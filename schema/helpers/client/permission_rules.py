@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from .permission_file import PermissionFile
-from .permission_records import PermissionPath, PermissionRecord, PermissionSubject, read_record, write_record
+from .permission_records import read_record, write_record
+from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
 
@@ -148,7 +149,7 @@ def _matches(path: str, first: str, *others: str) -> bool:
 
 def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | None:
     """True if the subject has what the record says, whatever was said besides; None if that cannot be known."""
-    said: list[tuple[object, object]] = [
+    pairs: list[tuple[object, object]] = [
         (record.kind, subject.kind),
         (record.tool, subject.tool),
         (record.input, subject.input),
@@ -156,8 +157,8 @@ def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | No
     ]
     if record.command is not None:
         command = None if subject.command is None else (subject.command, subject.args, subject.env)
-        said.append(((record.command, record.args, record.env), command))
-    answers = [None if said is None else said == wanted for wanted, said in said if wanted is not None]
+        pairs.append(((record.command, record.args, record.env), command))
+    answers = [None if said is None else said == wanted for wanted, said in pairs if wanted is not None]
     answers += [_is_among(file, subject.files) for file in record.files]
     return _all(answers)
 

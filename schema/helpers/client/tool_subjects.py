@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 from .._base import UNSET
 from ..types import ToolCallLocation
-from .permission_records import PermissionSubject
+from .permission_records import PermissionPath, PermissionRecord, PermissionSubject
 
-__all__: list[str] = []
+__all__ = ["PermissionPath", "PermissionRecord", "PermissionSubject"]
 
 _FOLDERS: Final = ("cwd", "workdir")
 """The names under which agents have the folder of a command in the input of a tool."""

@@ -30,7 +30,7 @@ from .command_environment import terminal_environment, with_variables
 from .permission_records import PermissionSubject
 from .terminal_processes import TerminalProcess
 
-__all__ = ["ClientTerminal", "TerminalClient", "Terminals", "terminal_subject"]
+__all__ = ["ClientTerminal", "TerminalClient", "Terminals", "terminal_environment", "terminal_subject"]
 
 _CODE_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
 _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"})
