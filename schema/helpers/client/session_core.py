@@ -124,13 +124,14 @@ class SessionCore(Generic[S, Ch]):
         if self._is_closed:
             return permission_cancelled()
         tool_call_id = tool_call_id_of(request)
-        self._asked[id(request)] = None if tool_call_id is None else copy.copy(self.state.tool_call(tool_call_id))
+        asked = None if tool_call_id is None else copy.copy(self.state.tool_call(tool_call_id))
         self._changed(PermissionAsked(request=request))
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         question: asyncio.Future[RequestPermissionResponse] = asyncio.ensure_future(
             self._client.answer_permission(self, request)
         )
         self._questions.add(closed)
+        self._asked[id(request)] = asked
         try:
             ends: set[asyncio.Future[Any]] = {question, closed}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
