@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 Json = Any
 
 SESSION = "s1"
-TOOL_FIELDS = {"title": None, "name": None, "kind": "other", "status": "pending", "locations": []}
+TOOL_FIELDS = {"title": None, "name": None, "kind": None, "status": "pending", "locations": []}
 TOOL_FIELDS_2 = {**TOOL_FIELDS, "capabilities": None}
 TERMINAL_FIELDS = {"command": None, "cwd": None, "exitStatus": None, "size": None, "capabilities": None}
 KINDS = {"user_message": "UserMessage", "agent_message": "AgentMessage", "agent_thought": "Thought"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import os
@@ -174,6 +175,75 @@ def test_sizes_are_bounded(acp: Any, root: Path) -> None:
     ]
     lines = ["0123456\n" * 12, "0123456\n"]
     assert talk(acp, editor(acp, root, max_bytes=100), *messages) == [REFUSED, *lines, *5 * [REFUSED], None]
+
+
+@pytest.mark.parametrize("then", ["write", "read"])
+def test_a_cancelled_write_comes_before_what_follows_it(acp: Any, root: Path, then: str) -> None:
+    """Its thread goes on when the request is cancelled: the file is not free before it has ended."""
+    begun, goes_on, overtakes = (threading.Event() for _ in range(3))
+    order = list[str]()
+    helpers = helpers_of(acp)
+
+    class Slow(helpers.Files):  # type: ignore[name-defined, misc]
+        def write_text(self, path: str, text: str) -> None:
+            if text == "first":
+                begun.set()
+                assert goes_on.wait(60)
+            super().write_text(path, text)
+            order.append(text)
+            overtakes.set()
+
+        def read_text(self, path: str, **options: Any) -> str:
+            order.append("read")
+            overtakes.set()
+            return str(super().read_text(path, **options))
+
+    async def main() -> list[Any]:
+        async with hand_agent(acp, editor(acp, root)) as agent:
+            agent.client.files = Slow(root)
+            path = str(root / "a")
+            first = await agent.ask("fs/write_text_file", path=path, content="first")
+            await asyncio.to_thread(begun.wait, 60)
+            second = await agent.ask(
+                f"fs/{then}_text_file", path=path, **({"content": "second"} if then == "write" else {})
+            )
+            await agent.peer.notify("$/cancel_request", {"requestId": first})
+            cancelled = await agent.answer(first)
+            await asyncio.to_thread(overtakes.wait, 0.3)
+            before = list(order)
+            goes_on.set()
+            return [cancelled, before, await agent.answer(second)]
+
+    cancelled, before, answer = run(main())
+    assert (cancelled, before) == (-32800, [])
+    assert order == ["first", "second" if then == "write" else "read"]
+    assert (root / "a").read_text() == ("second" if then == "write" else "first")
+    assert answer == ({} if then == "write" else {"content": "first"})
+
+
+def test_a_write_that_is_cancelled_while_it_waits_is_not_done(acp: Any, root: Path) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(helpers_of(acp).Files):  # type: ignore[name-defined, misc]
+        def write_text(self, path: str, text: str) -> None:
+            begun.set()
+            assert goes_on.wait(60)
+            super().write_text(path, text)
+
+    async def main() -> list[Any]:
+        async with hand_agent(acp, editor(acp, root)) as agent:
+            agent.client.files = Slow(root)
+            numbers = [
+                await agent.ask("fs/write_text_file", path=str(root / name), content=name) for name in ("a", "b", "c")
+            ]
+            await asyncio.to_thread(begun.wait, 60)
+            await agent.peer.notify("$/cancel_request", {"requestId": numbers[1]})
+            cancelled = await agent.answer(numbers[1])
+            goes_on.set()
+            return [cancelled, await agent.answer(numbers[0]), await agent.answer(numbers[2])]
+
+    assert run(main()) == [-32800, {}, {}]
+    assert sorted(each.name for each in root.iterdir()) == ["a", "c"]
 
 
 def test_an_editor_with_unsaved_text(acp: Any, root: Path) -> None:

@@ -15,75 +15,18 @@ from typing import Any
 
 import pytest
 
-from tests.client_support import HandAgent, hand_agent, helpers_of
+from tests.client_support import hand_agent, helpers_of
+from tests.permission_support import KINDS, ask, chosen, client_of, options, question, rule, talk
 from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
-
-KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
 @pytest.fixture(name="acp", params=[V1, V2], ids=["v1", "v2"])
 def package(request: pytest.FixtureRequest, packages: Packages) -> Any:
     """A package of either protocol."""
     return packages(request.param)
-
-
-def client_of(acp: Any, *rules: Any, answers: Any = (), path: Path | None = None) -> type[Any]:
-    """A client with rules, whose user gives these answers; afterwards, `None` leaves the question to the next class."""
-    helpers = helpers_of(acp)
-    given = iter(answers)
-
-    class Chat(helpers.PermissionClient):  # type: ignore[name-defined, misc]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.permissions = helpers.PermissionRules(*rules, path=path)
-            self.asked: list[Any] = []
-
-        async def ask_permission(self, question: Any) -> Any:
-            self.asked.append(question)
-            answer = next(given, None)
-            return await answer(question) if callable(answer) else answer
-
-    return Chat
-
-
-def options(*kinds: str) -> list[dict[str, str]]:
-    return [{"optionId": f"id of {kind}", "name": kind, "kind": kind} for kind in kinds]
-
-
-def question(acp: Any, *kinds: str, **call: Any) -> dict[str, Any]:
-    """The params of a question about a tool call."""
-    tool_call = {"toolCallId": "t", **call}
-    about: dict[str, Any] = {"toolCall": tool_call}
-    if acp.PROTOCOL_VERSION != 1:
-        about = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": tool_call}}
-    return {**about, "options": options(*(kinds or KINDS))}
-
-
-async def ask(agent: HandAgent, params: dict[str, Any]) -> Any:
-    """The kind of the option that is the answer, "cancelled", or the code of an error."""
-    return chosen(await agent.call("session/request_permission", **params))
-
-
-def chosen(answer: Any) -> Any:
-    if not isinstance(answer, dict):
-        return answer
-    outcome = answer["outcome"]
-    return outcome.get("optionId", outcome["outcome"]).removeprefix("id of ")
-
-
-def talk(acp: Any, kind: type[Any], *questions: dict[str, Any]) -> list[Any]:
-    async def main() -> list[Any]:
-        async with hand_agent(acp, kind) as agent:
-            return [await ask(agent, each) for each in questions]
-
-    return run(main())
-
-
-def rule(acp: Any, *args: Any, **options: Any) -> Any:
-    return helpers_of(acp).PermissionRule(*args, **options)
 
 
 # --- What is answered ------------------------------------------------------------------------------------------------
@@ -383,7 +326,7 @@ def test_always_is_remembered_narrowly_and_answered_once_each_time(acp: Any, tmp
     kind = client_of(acp, answers=["cancel"], path=path)  # in another process
     assert talk(acp, kind, *(question(acp, **call) for call in calls[3:])) == expected[3:]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 or sys.platform == "win32"
-    assert [each.name for each in tmp_path.iterdir()] == ["permissions.json"]
+    assert {each.name for each in tmp_path.iterdir()} == {"permissions.json", ".permissions.json.lock"}
 
 
 def test_what_is_remembered_holds_beside_a_rule_that_might_deny(acp: Any) -> None:
@@ -398,6 +341,8 @@ def test_what_is_remembered_holds_beside_a_rule_that_might_deny(acp: Any) -> Non
 
 def test_commands_of_protocol_2(packages: Packages, tmp_path: Path) -> None:
     acp = packages(V2)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
 
     def command(command: str, cwd: Path) -> dict[str, Any]:
         subject = {"type": "command", "command": command, "cwd": str(cwd)}

@@ -275,9 +275,19 @@ def test_a_command_that_cannot_be_started(acp: Any, params: Any) -> None:
 
 
 def test_secrets_of_the_client_are_withheld(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACME_API_KEY", "hunter2")
-    monkeypatch.setenv("acme_token", "hunter2")
+    secrets = (
+        "ACME_API_KEY",
+        "acme_token",
+        "MYSQL_PWD",
+        "SECRET_KEY_BASE",
+        "GITHUB_PAT",
+        "OPENAI_API_KEYS",
+        "LC_TOKEN",
+    )
+    for name in secrets:
+        monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("ACME_NAME", "harmless")
+    monkeypatch.setenv("LC_TIME", "C")
 
     async def main(**options: Any) -> str:
         async with hand_agent(acp, client_of(acp, **options)) as agent:
@@ -287,10 +297,70 @@ def test_secrets_of_the_client_are_withheld(acp: Any, monkeypatch: pytest.Monkey
 
     usual = run(main())
     assert "hunter2" not in usual
-    assert "ACME_NAME=harmless" in usual
-    assert "MY_TOKEN=of the agent" in usual
+    assert "ACME_NAME" not in usual
+    assert {"MY_TOKEN=of the agent", "LC_TIME=C", f"PATH={os.environ['PATH']}"} <= {*usual.splitlines()}
+    more = run(main(env=helpers_of(acp).terminal_environment("ACME_NAME", "is not set")))
+    assert "ACME_NAME=harmless" in more
+    assert "hunter2" not in more
     assert "ACME_API_KEY=hunter2" in run(main(env=dict(os.environ)))
     assert "ACME_NAME" not in run(main(env={"PATH": os.environ["PATH"]}))
+
+
+def test_variables_of_the_agent_are_part_of_the_command(acp: Any, tmp_path: Path) -> None:
+    """They may make its name another program: who asks before a command shows them, and remembers them with it."""
+    evil = tmp_path / "ls"
+    evil.write_text("#!/bin/sh\necho another program\n")
+    evil.chmod(0o755)
+    helpers = helpers_of(acp)
+    plain = {"command": "ls", "args": [str(tmp_path)], "cwd": str(tmp_path)}
+    env = [{"name": "PATH", "value": str(tmp_path)}]
+    asked = list[Any]()
+
+    class Careful(client_of(acp)):  # type: ignore[misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.permissions = helpers.PermissionRules()
+
+        async def terminal_create(self, params: Any) -> Any:
+            subject = helpers.terminal_subject(params, cwd="/")
+            if self.permissions.decide(subject) == "ask":
+                asked.append(subject)
+                if subject.env:
+                    raise acp.InvalidParamsError("no")
+                self.permissions.remember_answer(subject, "allow")
+            return await super().terminal_create(params)
+
+    async def main() -> tuple[list[Any], Any]:
+        async with hand_agent(acp, Careful) as agent:
+            calls = [plain, plain, {**plain, "env": env}, {**plain, "cwd": "/"}, {**plain, "args": []}]
+            answers = [await agent.call("terminal/create", **call) for call in calls]
+            agent.client.permissions.forget()
+            return answers, agent.client.terminals.find(answers[0]["terminalId"])
+
+    answers, shown = run(main())
+    assert [isinstance(answer, dict) for answer in answers] == [True, True, False, True, True]
+    assert [(each.command, each.args, each.folder, each.env) for each in asked] == [
+        ("ls", (str(tmp_path),), str(tmp_path), ()),
+        ("ls", (str(tmp_path),), str(tmp_path), (("PATH", str(tmp_path)),)),
+        ("ls", (str(tmp_path),), "/", ()),
+        ("ls", (), str(tmp_path), ()),
+    ]
+    assert (shown.command, shown.cwd, dict(shown.env)) == ("ls", str(tmp_path), {})
+
+
+def test_a_terminal_shows_its_folder_and_the_variables_of_the_agent(acp: Any, tmp_path: Path) -> None:
+    names = ("PATH", "NODE_OPTIONS", "PYTHONPATH", "GIT_CONFIG_COUNT")
+
+    async def main() -> list[Any]:
+        async with hand_agent(acp, client_of(acp)) as agent:
+            variables = [{"name": name, "value": str(tmp_path)} for name in names]
+            first = await agent.call("terminal/create", command=sys.executable, args=["-c", ""], env=variables)
+            second = await agent.call("terminal/create", command="true", cwd=str(tmp_path))
+            return [agent.client.terminals.find(each["terminalId"]) for each in (first, second)]
+
+    first, second = run(main())
+    assert (first.cwd, dict(first.env)) == (str(Path.cwd()), dict.fromkeys(names, str(tmp_path)))
+    assert (second.cwd, dict(second.env)) == (str(tmp_path), {})
 
 
 def test_ids_belong_to_a_session(acp: Any) -> None:

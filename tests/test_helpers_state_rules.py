@@ -139,7 +139,7 @@ def test_null_restores_the_defaults_of_a_tool_call(packages: Packages) -> None:
     assert call.content[0].terminal_id == "t1"
     cleared = dict.fromkeys(("title", "kind", "status", "content", "rawInput"))
     feed(acp, state, update("tool_call_update", toolCallId="c1", **cleared))
-    assert (call.title, call.kind, call.status, call.raw_input) == (None, "other", "pending", None)
+    assert (call.title, call.kind, call.status, call.raw_input) == (None, None, "pending", None)
     assert call.content == []
 
 

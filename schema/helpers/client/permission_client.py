@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
-from .permission_rules import PermissionDecision, PermissionRules, rule_for
+from .permission_rules import PermissionDecision, PermissionRules
 from .permission_subjects import subject_of, title_of, tool_call_id_of
 from .permissions import permission_cancelled, select_permission_option
 from .tool_subjects import PermissionSubject
@@ -26,7 +26,11 @@ logger: Final = logging.getLogger("acp")
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionQuestion:
-    """A question for the user. `title` is text of the model: show it, but decide by `subject`."""
+    """A question for the user. `title` is text of the model: show it, but decide by `subject`.
+
+    The subject is a record of what is shown, made when the question is put, and it alone is remembered. An answer that
+    allows refuses the operation if the tool call, or what its paths lead to, has changed meanwhile.
+    """
 
     title: str
     subject: PermissionSubject
@@ -68,20 +72,34 @@ class PermissionClient(Client):
         """
         return None
 
+    def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
+        """The tool call of a question, as it was when the question came; None if it is the one that is known now."""
+        return None
+
+    def session_folder(self, session_id: str) -> str | None:
+        """The folder of a session, in which commands run that name none; None if it is not known.
+
+        What is remembered holds for this folder. `SessionClient` knows it.
+        """
+        return None
+
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Answer a question."""
         try:
-            if (answer := self._by_rules(params)) is not None:
+            known = self.asked_tool_call(params) or self._known(params)
+            before = subject_of(params, known, folder=self.session_folder(params.session_id), is_known_newer=True)
+            if (answer := self._by_rules(self._question(params), before)) is not None:
                 return answer
             async with self._turn_of(params.session_id):
-                if (answer := self._by_rules(params)) is not None:  # remembered meanwhile
+                question = self._question(params)
+                if (answer := self._by_rules(question, before)) is not None:  # remembered meanwhile
                     return answer
-                choice = await self.ask_permission(self._question(params))
+                choice = await self.ask_permission(question)
         except asyncio.CancelledError:
             return permission_cancelled()
         if choice is None:
             return await super().session_request_permission(params)
-        return self._by_choice(params, choice)
+        return self._by_choice(question, choice, before)
 
     def cancel_questions(self, session_id: str) -> None:
         """Answer all open questions of a session with `cancelled`: call it right after sending `session/cancel`."""
@@ -90,32 +108,51 @@ class PermissionClient(Client):
             if task is not None:
                 task.cancel()
 
-    def _question(self, params: RequestPermissionRequest) -> PermissionQuestion:
-        tool_call_id = tool_call_id_of(params)
-        known = None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
-        return PermissionQuestion(title=title_of(params), subject=subject_of(params, known), request=params)
+    def _subject(self, params: RequestPermissionRequest, *, is_known_newer: bool = False) -> PermissionSubject:
+        folder = self.session_folder(params.session_id)
+        return subject_of(params, self._known(params), folder=folder, is_known_newer=is_known_newer)
 
-    def _by_rules(self, params: RequestPermissionRequest) -> RequestPermissionResponse | None:
-        decision = self.permissions.decide(self._question(params).subject)
-        if decision == "ask" or (decision == "allow" and not _option_for(params.options, "allow")):
+    def _known(self, params: RequestPermissionRequest) -> object | None:
+        tool_call_id = tool_call_id_of(params)
+        return None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
+
+    def _question(self, params: RequestPermissionRequest) -> PermissionQuestion:
+        return PermissionQuestion(title=title_of(params), subject=self._subject(params), request=params)
+
+    def _by_rules(self, question: PermissionQuestion, before: PermissionSubject) -> RequestPermissionResponse | None:
+        options = question.request.options
+        decision = self.permissions.decide(question.subject)
+        if self._has_changed(question, before):  # it says itself what the call is not any more
+            return _answer(options, "deny")
+        if decision == "ask" or (decision == "allow" and not _option_for(options, "allow")):
             return None  # a rule allows once, and the agent may offer only more than that
-        return _answer(params, decision)
+        return _answer(options, decision)
 
     def _by_choice(
-        self, params: RequestPermissionRequest, choice: PermissionChoice | PermissionOption
+        self, question: PermissionQuestion, choice: PermissionChoice | PermissionOption, before: PermissionSubject
     ) -> RequestPermissionResponse:
+        options = question.request.options
         if isinstance(choice, PermissionOption):
-            if choice not in params.options:
+            if choice not in options:
                 raise ValueError(f"the agent has not offered the option {choice.option_id!r:.200}")
-            return select_permission_option(choice.option_id)
+            if choice.kind in {"reject_once", "reject_always"} or not self._has_changed(question, before):
+                return select_permission_option(choice.option_id)
+            return _answer(options, "deny")
         if choice == "cancel":
             return permission_cancelled()
         decision: PermissionDecision = "allow" if choice in {"allow", "allow_always"} else "deny"
         if choice in {"allow_always", "deny_always"}:
-            rule = rule_for(self._question(params).subject, decision)
-            if rule is not None:
-                self.permissions.remember(rule)
-        return _answer(params, decision)
+            self.permissions.remember_answer(question.subject, decision)
+        has_changed = decision == "allow" and self._has_changed(question, before)
+        return _answer(options, "deny" if has_changed else decision)
+
+    def _has_changed(self, question: PermissionQuestion, before: PermissionSubject) -> bool:
+        """True if what would run now is not what was shown: the call was updated, or a path leads elsewhere."""
+        newer = self._subject(question.request, is_known_newer=True)
+        has_changed = self._subject(question.request) != question.subject or newer.differs(question.subject, before)
+        if has_changed:
+            logger.warning("an operation is refused: it is not the one any more that the user was shown")
+        return has_changed
 
     @asynccontextmanager
     async def _turn_of(self, session_id: str) -> AsyncGenerator[None, None]:
@@ -131,11 +168,11 @@ class PermissionClient(Client):
                 del self._asking[session_id]
 
 
-def _answer(params: RequestPermissionRequest, decision: PermissionDecision) -> RequestPermissionResponse:
-    option = _option_for(params.options, decision)
+def _answer(options: list[PermissionOption], decision: PermissionDecision) -> RequestPermissionResponse:
+    option = _option_for(options, decision)
     if option is None and decision == "allow":
         logger.warning("an operation is refused: the agent does not offer to allow it once")
-        option = _option_for(params.options, "deny")
+        option = _option_for(options, "deny")
     return permission_cancelled() if option is None else select_permission_option(option.option_id)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import logging
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from .tool_subjects import PermissionSubject
+from .permission_file import PermissionFile
+from .permission_records import read_record, write_record
+from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
 
@@ -22,9 +22,10 @@ PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
 logger: Final = logging.getLogger("acp")
 
 _MAX_RULES: Final = 1000
-_MAX_BYTES: Final = 4 << 20
 _MAX_TEXT: Final = 4096
-_FILE_KINDS: Final = frozenset({"read", "edit", "delete", "move", "search"})
+_CONDITIONS: Final = ("kind", "tool", "path", "command", "input")
+_VERSION: Final = 2
+"""Of the rules in a file: those without it were remembered for more than what was shown."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,11 @@ class PermissionRule:
     """A decision about the questions that match all attributes which are not None.
 
     `kind` is that of the tool, `tool` its name in code, and never its title, which the model writes. `path` is a file,
-    a folder with all that is in it, or a pattern with `*`, which also stands for slashes; links are resolved. `command`
-    is compared as a whole. `input` is a digest, for rules that are remembered. A rule without any is for all questions.
+    a folder with all that is in it, or a pattern with `*`, which also stands for slashes; nothing else is special.
+    Links are resolved, in a pattern those of the folders before the first `*`. `command` is compared as a whole, with
+    its arguments. `input` is a digest. A rule without any is for all questions.
+
+    `record` is for rules that are remembered, and stands alone: a rule that allows is for this record, and no other.
     """
 
     decision: PermissionDecision
@@ -42,68 +46,126 @@ class PermissionRule:
     path: str | None = None
     command: str | None = None
     input: str | None = None
+    record: PermissionRecord | None = None
+    _pieces: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    """Those of the path, as it was when the rule was made."""
 
     def __post_init__(self) -> None:
         if self.decision not in get_args(PermissionDecision):
             raise ValueError(f"decision must be one of {', '.join(get_args(PermissionDecision))}")
         if self.path is not None and not os.path.isabs(self.path) and not self.path.startswith("*"):
             raise ValueError(f"path must be absolute, or a pattern that starts with *: {self.path!r:.200}")
+        if self.record is not None and any(getattr(self, name) is not None for name in _CONDITIONS):
+            raise ValueError("a rule has a record or other conditions")
+        pieces = None if self.path is None else _pieces(self.path, os.path.realpath)
+        if self.path is not None and pieces is None:
+            raise ValueError(f"path must be one of this system: {self.path!r:.200}")
+        object.__setattr__(self, "_pieces", pieces)
 
     def applies_to(self, subject: PermissionSubject) -> bool | None:
         """True if the rule is for a question; None if the question does not say enough to know.
 
-        To be allowed, all paths of a question have to be in `path`; to be denied, one.
+        To be allowed, all paths of a question have to be in `path`, and a command must have no variables of the agent.
+        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command.
         """
+        if self.record is not None:
+            return subject.record == self.record if self.decision == "allow" else _is_about(self.record, subject)
         answers = [
             None if said is None else said == wanted
             for wanted, said in (
                 (self.kind, subject.kind),
                 (self.tool, subject.tool),
-                (self.command, subject.command),
                 (self.input, subject.input),
             )
             if wanted is not None
         ]
+        if self.command is not None:
+            answers.append(self._runs(subject))
         if self.path is not None:
-            answers.append(self._covers(subject.paths))
-        return False if False in answers else None if None in answers else True
+            answers.append(self._covers(subject) if subject.files else None)
+        return _all(answers)
 
-    def _covers(self, paths: Iterable[str]) -> bool | None:
-        found = [_is_in(each, self.path or "") if os.path.isabs(each) else None for each in paths]
-        if not found:
+    def _runs(self, subject: PermissionSubject) -> bool | None:
+        if subject.command is None:
             return None
+        whole = shlex.join([subject.command, *subject.args]) if subject.args else subject.command
         if self.decision == "allow":
-            return False if False in found else None if None in found else True
-        return True if True in found else None if None in found else False
+            return whole == self.command and not subject.env
+        return self.command in {whole, subject.command}
+
+    def _covers(self, subject: PermissionSubject) -> bool | None:
+        if self.decision == "allow":
+            return _all([self._holds(each) for each in subject.files])
+        now = {self._pieces, *(_pieces(self.path or "", form) for form in (os.path.realpath, os.path.normpath))}
+        found = list[bool | None]()
+        for said, each in zip(subject.paths, subject.files, strict=True):
+            names = () if each is None else (os.path.normpath(said), each.name, each.target)
+            found.append(any(_is_in(name, now) for name in names) if names else None)
+        return _any(found)
+
+    def _holds(self, path: PermissionPath | None) -> bool | None:
+        if path is None or self._pieces is None:
+            return None
+        return _is_in(path.name, [self._pieces]) and _is_in(path.target, [self._pieces])
 
 
-def _is_in(path: str, pattern: str) -> bool | None:
+def _all(answers: Sequence[bool | None]) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+def _any(answers: Sequence[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
+
+
+def _pieces(path: str, form: Callable[[str], str]) -> tuple[str, ...] | None:
+    """A path as one piece, or the pieces of a pattern between its stars; None if it is no path of this system."""
+    head, *others = path.split("*")
+    folder, name = os.path.split(head) if others else (head, "")
     try:
-        resolved, wanted = os.path.realpath(path), pattern if "*" in pattern else os.path.realpath(pattern)
-    except (OSError, ValueError):  # it is no path of this system
+        head = os.path.join(form(folder), name) if others and folder else form(head) if head else ""
+    except (OSError, ValueError):
         return None
-    if "*" in wanted:
-        return fnmatch.fnmatchcase(resolved, wanted)
-    return resolved == wanted or resolved.startswith(wanted.rstrip(os.sep) + os.sep)
+    return tuple(map(os.path.normcase, (head, *others)))
 
 
-def rule_for(subject: PermissionSubject, decision: PermissionDecision) -> PermissionRule | None:
-    """The narrowest rule for further questions like this; None if the question does not say enough.
+def _is_in(path: str, patterns: Iterable[tuple[str, ...] | None]) -> bool:
+    found = os.path.normcase(path)
+    return any(pieces is not None and _matches(found, *pieces) for pieces in patterns)
 
-    A tool for files is remembered for a file, if it is one; everything else for the same command in the same folder, or
-    for the same input.
-    """
-    path = os.path.realpath(subject.paths[0]) if len(subject.paths) == 1 and os.path.isabs(subject.paths[0]) else None
-    kind, tool = subject.kind, subject.tool
-    if path is not None and "*" in path:
-        return None
-    if path is not None and kind in _FILE_KINDS:
-        return PermissionRule(decision, kind=kind, tool=tool, path=path)
-    if subject.input is not None:
-        return PermissionRule(decision, kind=kind, tool=tool, path=path, input=subject.input)
-    if subject.command is not None:
-        return PermissionRule(decision, kind=kind, tool=tool, path=path, command=subject.command)
-    return None
+
+def _matches(path: str, first: str, *others: str) -> bool:
+    if not others:
+        return path == first or path.startswith(first.rstrip(os.sep) + os.sep)
+    if not path.startswith(first):
+        return False
+    place = len(first)
+    *between, last = others
+    for each in between:
+        place = path.find(each, place) + len(each)
+        if place < len(each):
+            return False
+    return len(path) - len(last) >= place and path.endswith(last)
+
+
+def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | None:
+    """True if the subject has what the record says, whatever was said besides; None if that cannot be known."""
+    pairs: list[tuple[object, object]] = [
+        (record.kind, subject.kind),
+        (record.tool, subject.tool),
+        (record.input, subject.input),
+        (record.folder and record.folder.target, subject.place and subject.place.target),
+    ]
+    if record.command is not None:
+        command = None if subject.command is None else (subject.command, subject.args, subject.env)
+        pairs.append(((record.command, record.args, record.env), command))
+    answers = [None if said is None else said == wanted for wanted, said in pairs if wanted is not None]
+    answers += [_is_among(file, subject.files) for file in record.files]
+    return _all(answers)
+
+
+def _is_among(file: PermissionPath, files: Sequence[PermissionPath | None]) -> bool | None:
+    names = {file.name, file.target}
+    return _any([None if each is None else not names.isdisjoint((each.name, each.target)) for each in files] or [None])
 
 
 class PermissionRules:
@@ -111,85 +173,119 @@ class PermissionRules:
 
     The strictest rule that applies wins, in any order: deny, then ask, then allow. Without one, the user is asked; so
     it is where a rule that denies or asks might apply, because the question does not say enough, unless the user has
-    allowed the same input before.
+    allowed the same before.
 
-    With `path`, what is remembered is kept in this file, which only the user can read. Raises `ValueError` if it holds
-    something else than rules, and `OSError` if it cannot be read.
+    With `path`, what is remembered is kept in this file, which only the user can read, and which several processes may
+    share: what one remembers or forgets holds in all. Raises `ValueError` if it holds something else than rules, or is
+    no regular file, and `OSError` if it cannot be read.
     """
 
     def __init__(self, *rules: PermissionRule, path: str | os.PathLike[str] | None = None) -> None:
         self._rules: Final = rules
-        self._path = None if path is None else Path(path)
-        self._remembered = [] if self._path is None else _load(self._path)
+        self._file: Final = None if path is None else PermissionFile(path)
+        self._saved: list[PermissionRule] = []
+        self._unsaved: list[PermissionRule] = []
+        self._stamp: object = None
+        if self._file is not None:
+            self._load(self._file)
 
     @property
     def remembered(self) -> Sequence[PermissionRule]:
-        """The rules that were remembered, in this order."""
-        return tuple(self._remembered)
+        """The rules that are remembered, in this order."""
+        self._refresh()
+        return (*self._saved, *self._unsaved)
 
     def decide(self, subject: PermissionSubject) -> PermissionDecision:
         """The decision about a question."""
-        found = [(rule, rule.applies_to(subject)) for rule in (*self._rules, *self._remembered)]
+        found = [(rule, rule.applies_to(subject)) for rule in (*self._rules, *self.remembered)]
         decisions = {rule.decision for rule, applies in found if applies}
         for strict in ("deny", "ask"):
             if strict in decisions:
                 return strict
         might_deny = any(rule.decision != "allow" and applies is None for rule, applies in found)
-        was_asked = any(rule.input is not None and applies for rule, applies in found)  # about the same input
+        was_asked = any(applies and (rule.record or rule.input) is not None for rule, applies in found)
         return "allow" if "allow" in decisions and (was_asked or not might_deny) else "ask"
 
     def remember(self, *rules: PermissionRule) -> None:
         """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process."""
-        for rule in rules:
-            too_long = any(isinstance(each, str) and len(each) > _MAX_TEXT for each in asdict(rule).values())
-            if too_long or len(self._remembered) >= _MAX_RULES:
-                logger.warning("a rule is not remembered: its text is too long, or there are %d rules", _MAX_RULES)
-            elif rule not in self._remembered:
-                self._remembered.append(rule)
-        if self._path is not None:
+        self._unsaved = _with(self._unsaved, rules)
+        if self._file is not None:
             try:
-                self._save(self._path)
-            except (OSError, ValueError) as error:
-                logger.warning("permissions cannot be kept in %s: %s", self._path, error)
+                self._save(self._file)
+            except (OSError, ValueError, TypeError, RecursionError) as error:
+                logger.warning("permissions cannot be kept in %s: %s", self._file.path, error)
+
+    def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
+        """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
+        if subject.record is not None:
+            self.remember(PermissionRule(decision, record=subject.record))
 
     def forget(self) -> None:
-        """Forget the rules that were remembered, in the file, too. Raises `OSError` if that fails."""
-        self._remembered.clear()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        """Forget the rules that are remembered, in the file and in all processes that use it, too.
 
-    def _save(self, path: Path) -> None:
-        others = [each for each in _load(path) if each not in self._remembered]  # of other processes
-        self._remembered += others[: _MAX_RULES - len(self._remembered)]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-        rules = [
-            {name: value for name, value in asdict(rule).items() if value is not None} for rule in self._remembered
-        ]
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        Raises `OSError` if that fails.
+        """
+        if self._file is not None:
+            self._file.remove()
+        self._saved, self._unsaved, self._stamp = [], [], None
+
+    def _load(self, file: PermissionFile) -> None:
         try:
-            with open(handle, "w", encoding="ascii") as file:
-                json.dump(rules, file, indent=1)
-            os.replace(beside, path)
-        except BaseException:
-            with suppress(OSError):
-                beside.unlink()
-            raise
+            objects, self._stamp = file.read()
+            self._saved = _read(objects)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{file.path} has no permission rules ({error}): repair or delete it") from error
+        if len(self._saved) < min(len(objects), _MAX_RULES):
+            logger.warning(
+                "%s has rules to allow of an earlier version, which are too wide: they are dropped", file.path
+            )
+
+    def _save(self, file: PermissionFile) -> None:
+        saved: list[PermissionRule] = []
+
+        def add(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            saved.extend(_with(_read(objects), self._unsaved))
+            return [_write(each) for each in saved]
+
+        self._stamp = file.change(add)
+        self._saved, self._unsaved = saved, []
+
+    def _refresh(self) -> None:
+        """Read the file again if another process has changed it."""
+        if self._file is not None:
+            try:
+                if self._file.stamp() != self._stamp:
+                    objects, stamp = self._file.read()
+                    self._saved, self._stamp = _read(objects), stamp
+            except (OSError, ValueError, TypeError, RecursionError) as error:
+                logger.warning("permissions cannot be read from %s: %s", self._file.path, error)
 
 
-def _load(path: Path) -> list[PermissionRule]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        return []
-    try:
-        if len(data) > _MAX_BYTES:
-            raise ValueError("it is too large")
-        raw: list[dict[str, Any]] = json.loads(data)
-        rules = [PermissionRule(**each) for each in raw]
-        if not all(value is None or isinstance(value, str) for rule in rules for value in asdict(rule).values()):
+def _with(known: Sequence[PermissionRule], rules: Iterable[PermissionRule]) -> list[PermissionRule]:
+    found = dict.fromkeys(known)
+    for rule in rules:
+        if rule not in found and (len(found) >= _MAX_RULES or len(json.dumps(_write(rule))) > _MAX_TEXT):
+            logger.warning("a rule is not remembered: its text is too long, or there are %d rules", _MAX_RULES)
+        else:
+            found[rule] = None
+    return list(found)
+
+
+def _write(rule: PermissionRule) -> dict[str, Any]:
+    said = {name: getattr(rule, name) for name in ("decision", *_CONDITIONS) if getattr(rule, name) is not None}
+    return {"version": _VERSION, **said, **({} if rule.record is None else {"record": write_record(rule.record)})}
+
+
+def _read(objects: list[dict[str, Any]]) -> list[PermissionRule]:
+    """The rules of a file, but for those of earlier versions that allow: they are not for one record."""
+    found = list[PermissionRule]()
+    for each in objects:
+        said = dict(each)
+        version = said.pop("version", 1)
+        record = said.pop("record", None)
+        if not all(value is None or isinstance(value, str) for value in said.values()):
             raise ValueError("a value is not text")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} has no permission rules ({error}): repair or delete it") from error
-    return rules[:_MAX_RULES]
+        rule = PermissionRule(**said, record=None if record is None else read_record(record))
+        if version == _VERSION or rule.decision != "allow":
+            found.append(rule)
+    return found[:_MAX_RULES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
 from .idle_time import IdleTime
+from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import Turn
 
@@ -31,6 +33,7 @@ class PermissionAsked:
 
 class _State(Protocol):
     def ask(self, params: RequestPermissionRequest) -> None: ...
+    def tool_call(self, tool_call_id: str) -> object | None: ...
 
 
 S = TypeVar("S", bound=_State)
@@ -49,6 +52,7 @@ class SessionCore(Generic[S, Ch]):
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
+        self._asked: dict[int, object] = {}  # the tool call of each open question, as it was then, by id of the request
         self._is_closed = False
 
     @property
@@ -134,21 +138,29 @@ class SessionCore(Generic[S, Ch]):
         self.state.ask(request)
         if self._is_closed:
             return permission_cancelled()
+        tool_call_id = tool_call_id_of(request)
+        asked = None if tool_call_id is None else copy.copy(self.state.tool_call(tool_call_id))
         self._changed(PermissionAsked(request=request))
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         question: asyncio.Future[RequestPermissionResponse] = asyncio.ensure_future(
             self._client.answer_permission(self, request)
         )
         self._questions.add(closed)
+        self._asked[id(request)] = asked
         try:
             ends: set[asyncio.Future[Any]] = {question, closed}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             is_closed = closed.done() or question.cancelled()
             return permission_cancelled() if is_closed else question.result()
         finally:
+            del self._asked[id(request)]
             self._questions.discard(closed)
             closed.cancel()
             question.cancel()
+
+    def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
+        """The tool call of an open question, as it was when the question came."""
+        return self._asked.get(id(request))
 
     def cancel_questions(self) -> None:
         """Close the open questions."""

@@ -127,7 +127,8 @@ class ToolCall(_Entry):
 
     title: str | None = None
     name: str | None = None
-    kind: ToolKind = "other"
+    kind: ToolKind | None = None
+    """None if the agent has not said it: it may be any."""
     status: ToolCallStatus = "pending"
     content: list[ToolCallContent] = field(default_factory=list[ToolCallContent])
     locations: list[ToolCallLocation] = field(default_factory=list[ToolCallLocation])

@@ -108,6 +108,16 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         session = self.sessions.get(session_id)
         return None if session is None else session.state.tool_call(tool_call_id)
 
+    def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
+        """The tool call of a question, as it was when the question came: for `PermissionClient`."""
+        session = self.sessions.get(request.session_id)
+        return None if session is None else session.asked_tool_call(request)
+
+    def session_folder(self, session_id: str) -> str | None:
+        """The folder of a session: for `PermissionClient`."""
+        session = self.sessions.get(session_id)
+        return None if session is None else session.cwd
+
     async def session_closed(self, session: Sn) -> None:
         """Called when `session.close()` has closed a session. Release what belongs to it here, such as terminals."""
 

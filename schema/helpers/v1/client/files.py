@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import errno
 import os
 import stat
@@ -187,8 +188,19 @@ class FileClient(Client):
         return WriteTextFileResponse()
 
     async def _on_disk(self, work: Callable[[str], T], path: str) -> T:
-        async with self._disk:
-            return await asyncio.to_thread(work, path)
+        context = contextvars.copy_context()
+
+        def run() -> T:
+            return context.run(work, path)
+
+        await self._disk.acquire()
+        try:
+            running = asyncio.get_running_loop().run_in_executor(None, run)
+        except BaseException:
+            self._disk.release()
+            raise
+        running.add_done_callback(lambda _: self._disk.release())  # a thread goes on when the task is cancelled
+        return await asyncio.shield(running)
 
 
 def _open_folder(folder: int, name: str, *, make: bool) -> int:

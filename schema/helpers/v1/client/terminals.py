@@ -26,11 +26,12 @@ from ..types import (
     WaitForTerminalExitRequest,
     WaitForTerminalExitResponse,
 )
+from .command_environment import terminal_environment, with_variables
+from .permission_records import PermissionSubject
 from .terminal_processes import TerminalProcess
 
-__all__ = ["ClientTerminal", "TerminalClient", "Terminals"]
+__all__ = ["ClientTerminal", "TerminalClient", "Terminals", "terminal_environment", "terminal_subject"]
 
-_SECRET_ENDS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
 _CODE_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
 _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"})
 
@@ -38,11 +39,14 @@ _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PR
 class ClientTerminal:
     """A terminal: its command, its output, and how it has ended. It can be shown after the agent has released it."""
 
-    def __init__(self, terminal_id: str, params: CreateTerminalRequest, limit: int) -> None:
+    def __init__(self, terminal_id: str, params: CreateTerminalRequest, limit: int, *, cwd: str = "") -> None:
         self.id: Final = terminal_id
         self.session_id: Final = params.session_id
         self.command: Final = params.command
         self.args: Final[Sequence[str]] = params.args or ()
+        self.cwd: Final = cwd
+        self.env: Final[Mapping[str, str]] = _variables(params)
+        """The variables of the agent, which are part of the command: with them, its name may be another program."""
         self.exit_status: TerminalExitStatus | None = None
         """None while the command runs."""
         self.truncated = False
@@ -86,8 +90,10 @@ class Terminals:
     session of its own, of which kill and release end all processes: on Linux in every process group, elsewhere in the
     first; what starts a further session gets away. On Windows, `taskkill` ends the tree of processes.
 
-    `env` is the environment, to which the agent adds variables: by default that of this process without what looks like
-    a secret; pass `dict(os.environ)` for all of it. Variables that make a loader or a shell run other code are refused.
+    `env` is the environment, to which the agent adds variables: by default `terminal_environment()`, a few variables of
+    this process; pass `terminal_environment("JAVA_HOME")` for one more, `dict(os.environ)` for all, with all secrets.
+    Variables of the agent that make a loader or a shell run other code are refused. All others are passed, `PATH`, too:
+    they are in `ClientTerminal.env`, and in the `terminal_subject` that a permission is for.
 
     `max_bytes` bounds the output that is kept of each, whatever the agent asks for, and is the default. `max_terminals`
     counts those that are not released, of all sessions. `terminate_seconds` is the time between SIGTERM and SIGKILL.
@@ -128,10 +134,10 @@ class Terminals:
         folder = params.cwd or cwd or os.getcwd()
         if not os.path.isabs(folder) or not os.path.isdir(folder):
             raise InvalidParamsError("`cwd` must be the absolute path of a folder")
-        env = {**(_usual_env() if self._env is None else self._env), **_checked(params.env or ())}
+        env = with_variables(terminal_environment() if self._env is None else self._env, _checked(params.env or ()))
         asked = params.output_byte_limit
         limit = min(asked, self._max_bytes) if isinstance(asked, int) else self._max_bytes
-        shown = ClientTerminal(os.urandom(8).hex(), params, limit)
+        shown = ClientTerminal(os.urandom(8).hex(), params, limit, cwd=folder)
         process = TerminalProcess(partial(self._add, shown))
         self._starting += 1
         try:
@@ -209,7 +215,8 @@ class TerminalClient(Client):
     """A client whose agent runs commands. Replace `terminals` for other limits.
 
     Agents run what they like, with the rights of the user. To ask before each command, override `terminal_create`, and
-    call it with `super()`. Override `terminal_folder` if the client knows the folders of its sessions.
+    call it with `super()`: `terminal_subject` is what to show, and to decide by. Override `terminal_folder` if the
+    client knows the folders of its sessions.
     """
 
     def __init__(self, agent: RemoteAgent) -> None:
@@ -251,9 +258,24 @@ class TerminalClient(Client):
         await super().connection_closed(reason)
 
 
-def _usual_env() -> dict[str, str]:
-    """The environment of this process without what looks like a secret: its name ends in KEY, TOKEN, and the like."""
-    return {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDS)}
+def terminal_subject(params: CreateTerminalRequest, *, cwd: str | None = None) -> PermissionSubject:
+    """A command as the subject of a permission: with arguments, folder and the variables of the agent.
+
+    The folder is `cwd` if the agent names none, as in `Terminals.create`.
+    """
+    folder = params.cwd or cwd or os.getcwd()
+    return PermissionSubject(
+        kind="execute",
+        paths=(folder,),
+        command=params.command,
+        args=tuple(params.args or ()),
+        folder=folder,
+        env=tuple(sorted(_variables(params).items())),
+    )
+
+
+def _variables(params: CreateTerminalRequest) -> dict[str, str]:
+    return {each.name: each.value for each in params.env or ()}
 
 
 def _why_not_started(command: str, error: OSError | ValueError) -> str:

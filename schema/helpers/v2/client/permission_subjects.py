@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..types import RequestPermissionRequest, RequestPermissionSubjectCommand, RequestPermissionSubjectToolCall
-from .tool_subjects import PermissionSubject, subject_of_tool
+from .permission_records import PermissionSubject
+from .tool_subjects import subject_of_tool
 
 __all__: list[str] = []
 
@@ -13,16 +14,18 @@ def title_of(params: RequestPermissionRequest) -> str:
     return params.title
 
 
-def subject_of(params: RequestPermissionRequest, known: object = None) -> PermissionSubject:
+def subject_of(
+    params: RequestPermissionRequest, known: object = None, *, folder: str | None = None, is_known_newer: bool = False
+) -> PermissionSubject:
     """What the request is about. What it leaves out is that of the tool call which is `known`.
 
-    Unknown subjects say nothing.
+    What that says comes first if it `is_known_newer`. `folder` is that of the session. Unknown subjects say nothing.
     """
     match params.subject:
         case RequestPermissionSubjectToolCall(tool_call=call):
-            return subject_of_tool(call, known)
+            return subject_of_tool(*((known, call) if is_known_newer else (call, known)), folder=folder)
         case RequestPermissionSubjectCommand(command=command, cwd=cwd):
-            return PermissionSubject(kind="execute", paths=(cwd,), command=command)
+            return PermissionSubject(kind="execute", paths=(cwd,), command=command, folder=cwd)
         case _:
             return PermissionSubject()
 

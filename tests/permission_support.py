@@ -1,0 +1,67 @@
+"""What the tests of permissions share: clients whose user is scripted, and questions of both protocols."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.client_support import HandAgent, hand_agent, helpers_of
+from tests.runtime_support import run
+
+KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
+
+
+def client_of(acp: Any, *rules: Any, answers: Any = (), path: Path | None = None) -> type[Any]:
+    """A client with rules, whose user gives these answers; afterwards, `None` leaves the question to the next class."""
+    helpers = helpers_of(acp)
+    given = iter(answers)
+
+    class Chat(helpers.PermissionClient):  # type: ignore[name-defined, misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.permissions = helpers.PermissionRules(*rules, path=path)
+            self.asked: list[Any] = []
+
+        async def ask_permission(self, question: Any) -> Any:
+            self.asked.append(question)
+            answer = next(given, None)
+            return await answer(question) if callable(answer) else answer
+
+    return Chat
+
+
+def options(*kinds: str) -> list[dict[str, str]]:
+    return [{"optionId": f"id of {kind}", "name": kind, "kind": kind} for kind in kinds]
+
+
+def question(acp: Any, *kinds: str, **call: Any) -> dict[str, Any]:
+    """The params of a question about a tool call."""
+    tool_call = {"toolCallId": "t", **call}
+    about: dict[str, Any] = {"toolCall": tool_call}
+    if acp.PROTOCOL_VERSION != 1:
+        about = {"title": "May I?", "subject": {"type": "tool_call", "toolCall": tool_call}}
+    return {**about, "options": options(*(kinds or KINDS))}
+
+
+async def ask(agent: HandAgent, params: dict[str, Any]) -> Any:
+    """The kind of the option that is the answer, "cancelled", or the code of an error."""
+    return chosen(await agent.call("session/request_permission", **params))
+
+
+def chosen(answer: Any) -> Any:
+    if not isinstance(answer, dict):
+        return answer
+    outcome = answer["outcome"]
+    return outcome.get("optionId", outcome["outcome"]).removeprefix("id of ")
+
+
+def talk(acp: Any, kind: type[Any], *questions: dict[str, Any]) -> list[Any]:
+    async def main() -> list[Any]:
+        async with hand_agent(acp, kind) as agent:
+            return [await ask(agent, each) for each in questions]
+
+    return run(main())
+
+
+def rule(acp: Any, *args: Any, **options: Any) -> Any:
+    return helpers_of(acp).PermissionRule(*args, **options)
