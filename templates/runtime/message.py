@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -231,7 +232,7 @@ class Wire:
         try:
             if not self._joins:
                 line = self._options.dumps(message.to_json())
-            elif message.kind == "notification" and message.value is not None:
+            elif message.kind == "notification" and message.value is not None and len(message.method) <= MAX_ID_BYTES:
                 line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
             elif message.kind == "result" and type(message.id) is int:
                 line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
@@ -243,10 +244,22 @@ class Wire:
             raise Unsendable(one_line(error)) from error
         limit = self._options.max_message_bytes
         if len(line) > limit and message.value != _FAILURE:  # each request gets a response
-            raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
+            line = self._without_escapes(message, line)
+            if len(line) > limit:
+                raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
         if self._options.on_message is not None:
             call_hook("on_message", self._options.on_message, "out", line)
         return line
+
+
+    def _without_escapes(self, message: Message, line: bytes) -> bytes:
+        """The text in UTF-8, which is what came in: ASCII takes two or three times as much of it."""
+        if not self._joins:
+            return line
+        try:
+            return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return line
 
 
 _FAILURE: Final = InternalError().to_json()

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from .._base import UNSET
 from ..types import SessionInfo
 
 __all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]
+
+PAGE_BYTES: Final = 2**20
+"""The memory of a page of entries or sessions above which it ends."""
+_MAX_CURSOR: Final = 2**13
+"""The longest cursor that is read, in characters: JSON takes much more memory than its text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +66,8 @@ class ListPlace:
     @classmethod
     def from_cursor(cls, cursor: str) -> ListPlace:
         """The place that a cursor stands for. Raises `ValueError` for any other text."""
+        if len(cursor) > _MAX_CURSOR:
+            raise ValueError("a cursor is short")
         try:
             found = json.loads(cursor)
         except RecursionError:
@@ -79,6 +86,9 @@ class SessionStore(Protocol):
 
     Each method is one transaction: it has done all or nothing, and when it returns, killing the process loses nothing.
     Several processes may use a store. `check_store` checks all that.
+
+    `entries` and `page` may return less than there is, but not nothing: an entry may have 32 MiB, so let them end once
+    they have more than 1 MiB.
     """
 
     async def create(self, session: StoredSession) -> None:

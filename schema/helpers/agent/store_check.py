@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 from uuid import uuid4
@@ -44,7 +44,10 @@ async def _refuses(call: Awaitable[None], promise: str) -> None:
 
 
 async def _all(store: SessionStore, session: StoredSession) -> list[str]:
-    return [*await store.entries(session.id, 0, 10_000)]
+    found = list[str]()
+    while page := await store.entries(session.id, len(found), 10_000):
+        found += page
+    return found
 
 
 async def _unknown(store: SessionStore, _: SessionStore) -> None:
@@ -124,7 +127,10 @@ async def _paged(store: SessionStore, other: SessionStore) -> None:
         "page lists those with entries, by version and folder, the latest first, then the greater id, in any pages"
     )
     _hold(promise, holds=found == [replace(each, entries=1) for each in expected])
-    everywhere: Sequence[StoredSession] = await other.page(1, cwd=None, after=None, count=10_000)
+    everywhere, after = list[StoredSession](), None
+    while page := await other.page(1, cwd=None, after=after, count=10_000):
+        everywhere += page
+        after = page[-1].place
     _hold("without a folder, page lists those of all", holds={*found} <= {*everywhere})
     for session in (*listed, *hidden):
         await store.delete(session.id)
@@ -160,7 +166,7 @@ async def _cancelled(store: SessionStore, other: SessionStore) -> None:
 async def _large(store: SessionStore, other: SessionStore) -> None:
     session = _session()
     await store.create(session)
-    entries = ["x" * 2**20, *map(str, range(2000))]
+    entries = [*("x" * 2**20 for _ in range(3)), *map(str, range(2000))]
     await store.save(session, entries)
     _hold("entries may be large, and many", holds=await _all(other, session) == entries)
     await store.delete(session.id)
