@@ -172,9 +172,9 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
+    async def entries_within(self, session_id: str, start: int, count: int, max_bytes: int) -> Sequence[str]:
         """Read, and count."""
-        found: Sequence[str] = await self.inner.entries(session_id, start, count)
+        found: Sequence[str] = await self.inner.entries_within(session_id, start, count, max_bytes)
         self.largest = max(self.largest, sum(map(len, found)))
         return found
 

@@ -6,6 +6,7 @@ A peer may send a text of 32 MiB in any place. So what a helper keeps is counted
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from sys import getsizeof
 from typing import Any, Final
 
@@ -15,19 +16,27 @@ _MAX_SHOWN: Final = 200
 
 
 def memory_of(value: object) -> int:
-    """The memory of a value that was decoded, in bytes. What occurs in it more than once counts each time."""
-    total, rest = 0, [value]
+    """The memory of a value that was decoded, in bytes. What occurs in it more than once counts once."""
+    total, rest, seen = 0, [value], set[int]()
     while rest:
         each: Any = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
         total += getsizeof(each)
         if isinstance(each, dict):
             rest += each  # the keys
             rest += each.values()
         elif isinstance(each, (list, tuple)):
             rest += each
-        elif is_dataclass(each):
-            rest += [getattr(each, part.name) for part in fields(each)]
+        else:
+            rest += [getattr(each, name) for name in _parts_of(type(each))]
     return total
+
+
+@lru_cache(1000)
+def _parts_of(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def shortened(text: str) -> str:

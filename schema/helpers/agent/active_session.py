@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..errors import InternalError
 from ..message import MessageTooLarge
 from .session_data import SessionData
-from .session_store import SessionChangedError, SessionStore, StoredSession
+from .session_store import PAGE_BYTES, SessionChangedError, SessionStore, StoredSession
 
 __all__ = ["ActiveSession"]
 
@@ -208,11 +208,17 @@ class ActiveSession:
         """All updates so far in their order, as they were written to the wire. Raises what the store raises."""
         await self.save()
         start, end = 0, self._stored.entries
-        while start < end and (page := await self._store.entries(self.id, start, min(_PAGE, end - start))):
+        while start < end and (page := await self._page(start, min(_PAGE, end - start))):
             for text in page:
                 if (update := self._parsed(text)) is not None:
                     yield update
             start += len(page)
+
+    async def _page(self, start: int, count: int) -> Sequence[str]:
+        within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(self._store, "entries_within", None)
+        if within is None:  # stores need not have it
+            return await self._store.entries(self.id, start, count)
+        return await within(self.id, start, count, PAGE_BYTES)
 
     def _parsed(self, text: str) -> dict[str, Any] | None:
         found: Any = None

@@ -106,11 +106,15 @@ class SqliteStore:
         await self._run(save)
 
     async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
-        """Up to `count` entries in their order, from number `start` on, of 1 MiB and the last one; none if unknown."""
+        """Up to `count` entries in their order, from number `start` on; none of an unknown session."""
+        return await self.entries_within(session_id, start, count, sys.maxsize)
+
+    async def entries_within(self, session_id: str, start: int, count: int, max_bytes: int) -> Sequence[str]:
+        """Up to `count` entries in their order, up to the one that exceeds so many bytes of memory."""
 
         def entries(db: sqlite3.Connection) -> list[str]:
             rows = db.execute(_ENTRIES, (_text(session_id), start, count))
-            return _page(_value(text) for (text,) in rows)
+            return _page((_value(text) for (text,) in rows), max_bytes)
 
         return await self._run(entries, _READ)
 
@@ -166,13 +170,13 @@ class SqliteStore:
             raise
 
 
-def _page(found: Iterable[T]) -> list[T]:
-    """What is found, up to the first that exceeds the memory of a page."""
+def _page(found: Iterable[T], max_bytes: int = PAGE_BYTES) -> list[T]:
+    """What is found, up to the first that exceeds so much memory."""
     page, size = list[T](), 0
     for each in found:
         page.append(each)
         size += memory_of(each)
-        if size > PAGE_BYTES:
+        if size > max_bytes:
             break
     return page
 

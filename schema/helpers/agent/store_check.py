@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import uuid4
@@ -44,10 +44,7 @@ async def _refuses(call: Awaitable[None], promise: str) -> None:
 
 
 async def _all(store: SessionStore, session: StoredSession) -> list[str]:
-    found = list[str]()
-    while page := await store.entries(session.id, len(found), 10_000):
-        found += page
-    return found
+    return [*await store.entries(session.id, 0, 10_000)]
 
 
 async def _unknown(store: SessionStore, _: SessionStore) -> None:
@@ -169,4 +166,9 @@ async def _large(store: SessionStore, other: SessionStore) -> None:
     entries = [*("x" * 2**20 for _ in range(3)), *map(str, range(2000))]
     await store.save(session, entries)
     _hold("entries may be large, and many", holds=await _all(other, session) == entries)
+    within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(other, "entries_within", None)
+    if within is not None:
+        found = [*await within(session.id, 0, 2, 2**18), *await within(session.id, 2, 10_000, 2**18)]
+        _hold("entries_within ends with the entry that exceeds its bytes", holds=found == [entries[0], entries[2]])
+        _hold("entries_within has `count` at most", holds=[*await within(session.id, 3, 2, 2**30)] == ["0", "1"])
     await store.delete(session.id)
