@@ -6,13 +6,13 @@ A peer may send a text of 32 MiB in any place. So what a helper keeps is counted
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
 from sys import getsizeof
 from typing import Any, Final
 
 MAX_ID: Final = 1024
 """The longest id that is kept, in characters."""
 _MAX_SHOWN: Final = 200
+_parts: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def memory_of(value: object) -> int:
@@ -34,9 +34,11 @@ def memory_of(value: object) -> int:
     return total
 
 
-@lru_cache(1000)
 def _parts_of(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+    """The names of the fields of a class, which are found once."""
+    if (found := _parts.get(kind)) is None:
+        found = _parts[kind] = tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+    return found
 
 
 def shortened(text: str) -> str:

@@ -292,7 +292,7 @@ class SessionBase:
         """
         if self._is_full:
             return False
-        content = getattr(report, "content", None)
+        content: Any = getattr(report, "content", None)
         is_text = content.__class__ is ContentBlockText and not (content.meta or content.annotations or report.meta)
         if is_text and hasattr(report, "message_id"):  # a piece of a message: the usual case, which must be fast
             self._last_bytes = _PIECE + getsizeof(content.text) + getsizeof(report.message_id)
