@@ -251,7 +251,6 @@ class Wire:
             call_hook("on_message", self._options.on_message, "out", line)
         return line
 
-
     def _without_escapes(self, message: Message, line: bytes) -> bytes:
         """The text in UTF-8, which is what came in: ASCII takes two or three times as much of it."""
         if not self._joins:
