@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 from sys import getsizeof
 from typing import Any, Final, Literal, TypeAlias
@@ -232,8 +231,9 @@ class Wire:
         try:
             if not self._joins:
                 line = self._options.dumps(message.to_json())
-            elif message.kind == "notification" and message.value is not None and len(message.method) <= MAX_ID_BYTES:
-                line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
+            elif message.kind == "notification" and message.value is not None:
+                start = _starts.get(message.method) or _start_of(message.method)
+                line = b"%b%b}" % (start, dumps_json(message.value))
             elif message.kind == "result" and type(message.id) is int:
                 line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
             else:
@@ -269,10 +269,15 @@ def wire_for(options: ConnectionOptions) -> Wire:
     return Wire(options) if options.wire is None else options.wire(options)
 
 
-@lru_cache(100)
+_starts: Final[dict[str, bytes]] = {}
+"""The texts of notifications up to their params, by method: a few short ones, as a method may be the text of a peer."""
+
+
 def _start_of(method: str) -> bytes:
-    """The text of a notification up to its params, which is the same each time."""
-    return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    start = dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    if len(_starts) < 100 and len(method) <= MAX_ID_BYTES:
+        _starts[method] = start
+    return start
 
 
 # not compiled on import: only messages that exceed a limit need them
