@@ -11,6 +11,7 @@ Each replica of an agent uses it on the same database:
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -32,6 +33,12 @@ CREATE TABLE IF NOT EXISTS entries (
 UPDATE = """
 UPDATE sessions SET protocol = $3, cwd = $4, updated_at = $5, directories = $6, title = $7, data = $8, entries = $9
 WHERE id = $1 AND entries = $2
+"""
+ENTRIES = """
+SELECT text FROM (
+    SELECT number, text, sum(octet_length(text)) OVER (ORDER BY number) - octet_length(text) AS before
+    FROM entries WHERE session_id = $1 AND number >= $2 AND number < $2 + $3
+) AS page WHERE before <= $4 ORDER BY number
 """
 LISTED = """
 SELECT id, protocol, cwd, updated_at, directories, title, '' AS data, entries FROM sessions
@@ -75,9 +82,12 @@ class PostgresStore:
 
     async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
         """Up to `count` entries in their order, from number `start` on."""
-        query = "SELECT text FROM entries WHERE session_id = $1 AND number >= $2 ORDER BY number LIMIT $3"
+        return await self.entries_within(session_id, start, count, sys.maxsize)
+
+    async def entries_within(self, session_id: str, start: int, count: int, max_bytes: int) -> Sequence[str]:
+        """Up to `count` entries in their order, up to the one that exceeds so many bytes: entries may be large."""
         async with self._transaction() as db:
-            return [row["text"] for row in await db.fetch(query, session_id, start, count)]
+            return [row["text"] for row in await db.fetch(ENTRIES, session_id, start, count, max_bytes)]
 
     async def page(
         self, protocol: int, *, cwd: str | None, after: ListPlace | None, count: int

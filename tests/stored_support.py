@@ -112,7 +112,7 @@ def _short(update: dict[str, Any]) -> Any:
 
 
 @asynccontextmanager
-async def editor(acp: Any, agent: type[Any]) -> AsyncGenerator[Editor, None]:
+async def editor(acp: Any, agent: type[Any], **more: Any) -> AsyncGenerator[Editor, None]:
     """A client by hand, of an agent of this class."""
-    async with raw_peer(acp, agent, max_messages=100_000) as peer:
+    async with raw_peer(acp, agent, max_messages=100_000, **more) as peer:
         yield Editor(acp, peer)

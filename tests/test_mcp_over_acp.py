@@ -577,6 +577,43 @@ def test_notifications_that_are_not_read_end_the_call(acp: ModuleType) -> None:
     run(main())
 
 
+def test_notifications_that_are_not_read_are_bounded_in_bytes(acp: ModuleType) -> None:
+    """Far fewer wait than the queue has places for, if they are large; none is lost once they are read."""
+
+    async def main() -> None:
+        callers, given = list[Any](), list[int]()
+
+        async def answer(params: Any) -> Any:
+            for number in range(20):
+                given.append(number)
+                meta = {"progressToken": 1, "progress": number + 1, "message": "x" * 2**20}
+                await callers[0].handle(
+                    acp.MessageMcpNotification(
+                        server_id="s", request_id=params.request_id, method="notifications/progress", params=meta
+                    )
+                )
+            return acp.MessageMcpResponseResult(result={})
+
+        async with scripted(acp, answer, queue=256) as caller:
+            callers.append(caller)
+            async with caller.transport("s") as (read, write):
+                from mcp.shared.message import SessionMessage
+                from mcp_types import JSONRPCRequest
+
+                meta = {"_meta": {"progressToken": 1}}
+                await write.send(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=meta)))
+                while len(given) < 8:
+                    await asyncio.sleep(0)
+                for _ in range(1_000):
+                    await asyncio.sleep(0)
+                assert len(given) == 8  # the last of them waits
+                got = [(await read.receive()).message for _ in range(21)]
+                assert [each.params["progress"] for each in got[:20]] == [*range(1, 21)]
+                assert got[20].result == {}
+
+    run(main())
+
+
 def test_calls_of_several_sessions_stay_apart(acp: ModuleType) -> None:
     """Two clients of one server have the same ids; the requests that go out do not."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tracemalloc
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -73,6 +74,31 @@ def test_requests_that_were_passed_on_are_limited(acp: ModuleType) -> None:
         await proxy
 
     run(main())
+
+
+def test_long_names_of_methods_are_not_kept(acp: ModuleType) -> None:
+    """Of requests that were passed on, and have no answer."""
+
+    async def main() -> int:
+        (client, near), (far, agent) = acp.memory_transports(), acp.memory_transports()
+        proxy = asyncio.ensure_future(acp.serve_proxy(acp.Proxy, near, far))
+        tracemalloc.start()
+        try:
+            for number in range(40):
+                await client.write(line(id=number, method=f"_{number}" + "x" * 100_000))
+                assert json.loads(await agent.read())["id"] == number
+            await settle()
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        for number in range(40):
+            await agent.write(line(id=number, result={"n": number}))
+            assert json.loads(await client.read())["result"] == {"n": number}
+        await client.close()
+        await proxy
+        return kept
+
+    assert run(main()) < 1_500_000
 
 
 def test_the_budget_of_a_client_holds_for_what_is_overridden(acp: ModuleType) -> None:

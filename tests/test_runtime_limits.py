@@ -126,8 +126,8 @@ def test_a_large_message_at_the_end_of_the_stream(packages: Packages) -> None:
     assert json.loads(run(main()))["error"]["code"] == INVALID
 
 
-LONG_ID = "é" * 80
-"""An id of 162 bytes as it comes in, and of 482 as it would go out."""
+LONG_ID = "\x01" * 80
+"""An id of 80 bytes, and of 482 as it would go out."""
 
 SHORT_ANSWERS = {
     "refused": ({"jsonrpc": "1.0", "id": LONG_ID, "method": "_a"}, INTERNAL),
@@ -152,6 +152,22 @@ def test_an_id_that_is_too_long_for_an_answer(packages: Packages, sources: Schem
 
     with acp_log():
         assert codes(run(main())) == [(LONG_ID, code)]
+
+
+@BOTH
+@pytest.mark.parametrize("text", ["é" * 150, "中" * 100, "\U0001f600" * 75], ids=["two", "three", "four"])
+def test_what_fits_as_it_came_can_be_sent(packages: Packages, sources: SchemaChoice, text: str) -> None:
+    """In ASCII it would take two or three times the bytes, and exceed the limit."""
+    acp = packages(sources)
+
+    async def main() -> Any:
+        async with raw_peer(
+            acp, agent_of(acp, ext_method=echo), options=acp.ConnectionOptions(max_message_bytes=400)
+        ) as peer:
+            await peer.send_line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "_a", "params": text}).encode())
+            return await peer.receive()
+
+    assert run(main())["result"] == text
 
 
 @BOTH

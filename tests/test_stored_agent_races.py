@@ -17,7 +17,7 @@ from tests.turns_support import PROTOCOLS, is_v1
 
 pytestmark = pytest.mark.every_python
 
-FULL = "Internal error: the session cannot be saved: [Errno 28] No space left on device"
+FULL = "Internal error: the session cannot be saved"
 
 
 @pytest.fixture(name="acp", params=PROTOCOLS.values(), ids=PROTOCOLS.keys())

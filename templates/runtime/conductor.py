@@ -309,7 +309,8 @@ class Chain:
             self.failure = str(error)
             return InternalError(self.failure, data={"status": error.status} if error.status else UNSET)
         logger.error("a component of the chain cannot be started: %s", error)
-        return InternalError(f"a component of the chain cannot be started: {error}")
+        why = error.strerror or "the log of the proxy says why"  # without the path, which is of this machine
+        return InternalError(f"a component of the chain cannot be started: {why}")
 
     async def _link(self, client: Transport, form: Form | None) -> list[Relay]:
         commands: list[Any] = [each for each in self._proxies if _is_command(each)]

@@ -19,7 +19,7 @@ from .calls import Output, State
 from .connection import Connection
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
 from .errors import InternalError, InvalidRequestError, RequestError
-from .message import Message, Unreadable, Unsendable
+from .message import MAX_ID_BYTES, Message, Unreadable, Unsendable
 from .options import ConnectionOptions, log_failure, logger
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
@@ -132,7 +132,7 @@ class _Asked:
         self.id = request.id
         self.id_text = request.text_of("id") or "null"
         self.key: object = self if request.id is None else request.id
-        self.method = request.method
+        self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
 
 
 class Hop(Connection):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 from sys import getsizeof
 from typing import Any, Final, Literal, TypeAlias
@@ -232,7 +232,8 @@ class Wire:
             if not self._joins:
                 line = self._options.dumps(message.to_json())
             elif message.kind == "notification" and message.value is not None:
-                line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
+                start = _starts.get(message.method) or _start_of(message.method)
+                line = b"%b%b}" % (start, dumps_json(message.value))
             elif message.kind == "result" and type(message.id) is int:
                 line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
             else:
@@ -243,10 +244,21 @@ class Wire:
             raise Unsendable(one_line(error)) from error
         limit = self._options.max_message_bytes
         if len(line) > limit and message.value != _FAILURE:  # each request gets a response
-            raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
+            line = self._without_escapes(message, line)
+            if len(line) > limit:
+                raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
         if self._options.on_message is not None:
             call_hook("on_message", self._options.on_message, "out", line)
         return line
+
+    def _without_escapes(self, message: Message, line: bytes) -> bytes:
+        """The text in UTF-8, which is what came in: ASCII takes two or three times as much of it."""
+        if not self._joins:
+            return line
+        try:
+            return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return line
 
 
 _FAILURE: Final = InternalError().to_json()
@@ -257,10 +269,15 @@ def wire_for(options: ConnectionOptions) -> Wire:
     return Wire(options) if options.wire is None else options.wire(options)
 
 
-@lru_cache(100)
+_starts: Final[dict[str, bytes]] = {}
+"""The texts of notifications up to their params, by method: a few short ones, as a method may be the text of a peer."""
+
+
 def _start_of(method: str) -> bytes:
-    """The text of a notification up to its params, which is the same each time."""
-    return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    start = dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    if len(_starts) < 100 and len(method) <= MAX_ID_BYTES:
+        _starts[method] = start
+    return start
 
 
 # not compiled on import: only messages that exceed a limit need them

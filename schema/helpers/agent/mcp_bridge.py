@@ -11,9 +11,12 @@ from .mcp_caller import MCP_VERSION, McpCaller
 from .mcp_endpoint import McpEndpoint
 from .mcp_library import JSONRPCNotification, MCPError, Server
 from .mcp_servers import AcpParameters, HttpParameters, McpParameters
+from .memory import memory_of
 
 __all__ = ["McpBridge"]
 
+_MAX_BYTES = 2**18
+"""The most memory of what is kept of a server: how it describes itself, and how the client does."""
 _META = "io.modelcontextprotocol/"
 _OWN = frozenset({"initialize", "ping"})
 """The requests that are answered here: they are about the connection, which ends here, and only older MCP has them."""
@@ -33,11 +36,13 @@ class McpBridge:
     async def at_url(self, server: McpParameters) -> McpParameters:
         """A server with a URL in place of its id; one of another kind as it is.
 
-        Raises `MCPError` if the client does not answer for the server.
+        Raises `MCPError` if the client does not answer for the server, or describes it at too great a length.
         """
         if not isinstance(server, AcpParameters):
             return server
         found = await self._caller.request(server.server_id, "server/discover", {"_meta": _required({})})
+        if memory_of([server, found]) > _MAX_BYTES:
+            raise MCPError(-32603, f"the description of the server takes more than {_MAX_BYTES} bytes of memory")
         entry = await self._endpoint.offer(_Forwarding(self._caller, server, found), name=server.name)
         headers = [(each.name, each.value) for each in entry.headers or ()]
         return HttpParameters(name=server.name, url=entry.url, headers=headers, meta=server.meta)

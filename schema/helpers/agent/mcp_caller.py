@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
@@ -30,6 +31,7 @@ from .mcp_library import (
     anyio,
     cancelled_request_id_from_params,
 )
+from .memory import memory_of
 
 __all__ = ["MCP_VERSION", "McpCaller"]
 
@@ -38,12 +40,17 @@ MCP_VERSION: Final = "2026-07-28"
 _FAILED: Final = -33002
 _WAIT_SECONDS: Final = 5.0
 """The longest time that the messages of the connection wait for a reader of notifications."""
+_MAX_BYTES: Final = 2**23
+"""The most memory of the messages that wait for the reader of a transport, if they are more than one."""
 _Key: TypeAlias = tuple[str, str]
 _Take: TypeAlias = Callable[[JSONRPCNotification], Awaitable[None]]
 
 
 class McpCaller:
-    """The calls of an agent to the servers of its client. `queue` notifications wait for each transport at most."""
+    """The calls of an agent to the servers of its client.
+
+    For each transport, `queue` notifications wait at most, and if there are several, 8 MiB of them.
+    """
 
     def __init__(self, client: Any, *, queue: int = 256) -> None:
         self._client = client
@@ -84,14 +91,19 @@ class McpCaller:
     @asynccontextmanager
     async def transport(self, server_id: str) -> AsyncGenerator[Any, None]:
         """A transport to a server, for `mcp.Client(transport, mode=MCP_VERSION)`."""
-        into, answers = anyio.create_memory_object_stream[SessionMessage | Exception](self._queue)
+        into, answers = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         requests, out = anyio.create_memory_object_stream[SessionMessage](0)
-        pump = asyncio.create_task(_Link(self, server_id, into).run(out))
+        inbox = _Inbox(self._queue)
+        pumps = {
+            asyncio.create_task(_Link(self, server_id, inbox).run(out)),
+            asyncio.create_task(inbox.run(into)),
+        }
         try:
             yield answers, requests
         finally:
-            pump.cancel()
-            await asyncio.wait({pump})
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.wait(pumps)
             for stream in (into, answers, requests, out):
                 stream.close()
 
@@ -160,10 +172,10 @@ def _error(code: int, message: str, data: Any) -> MCPError:
 class _Link:
     """One transport: what a client of `mcp` writes to it, and the calls that follow."""
 
-    def __init__(self, caller: McpCaller, server_id: str, into: Any) -> None:
+    def __init__(self, caller: McpCaller, server_id: str, inbox: _Inbox) -> None:
         self._caller = caller
         self._server_id = server_id
-        self._into = into
+        self._inbox = inbox
         self._running: dict[RequestId, asyncio.Task[None]] = {}
 
     async def run(self, written: Any) -> None:
@@ -190,19 +202,59 @@ class _Link:
     async def _call(self, sent: JSONRPCRequest) -> None:
         try:
             found = await self._caller.request(
-                self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._give
+                self._server_id, sent.method, sent.params, known_as=sent.id, on_notification=self._inbox.put
             )
             result: Any = found
             if not isinstance(found, dict):
                 raise MCPError(_FAILED, "the result is no object, which a client of MCP cannot take")
         except MCPError as error:
-            await self._give(JSONRPCError(jsonrpc="2.0", id=sent.id, error=_data(error)))
+            await self._inbox.put(JSONRPCError(jsonrpc="2.0", id=sent.id, error=_data(error)))
         else:
-            await self._give(JSONRPCResponse(jsonrpc="2.0", id=sent.id, result=result))
+            await self._inbox.put(JSONRPCResponse(jsonrpc="2.0", id=sent.id, result=result))
 
-    async def _give(self, message: Any) -> None:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its reader may have gone
-            await self._into.send(SessionMessage(message))
+
+class _Inbox:
+    """Messages that wait for the reader of a transport."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._messages = deque[tuple[Any, int]]()
+        self._bytes = 0
+        self._is_open = True
+        self._added = asyncio.Event()
+        self._taken = asyncio.Event()
+
+    async def put(self, message: Any) -> None:
+        """Add a message, once there is room. It is dropped if the reader has gone."""
+        size = memory_of(message.model_dump())
+        while self._is_open and self._messages and not self._has_room(size):
+            self._taken.clear()
+            await self._taken.wait()
+        if self._is_open:
+            self._messages.append((message, size))
+            self._bytes += size
+            self._added.set()
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._messages) < self._limit and self._bytes + size <= _MAX_BYTES
+
+    async def run(self, into: Any) -> None:
+        """Give the messages to the reader, until it goes."""
+        try:
+            while True:
+                while not self._messages:
+                    self._added.clear()
+                    await self._added.wait()
+                message, size = self._messages[0]  # it is there until it is taken
+                with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its reader has gone
+                    await into.send(SessionMessage(message))
+                self._messages.popleft()
+                self._bytes -= size
+                self._taken.set()
+        finally:
+            self._is_open = False
+            self._messages.clear()
+            self._taken.set()
 
 
 def _data(error: MCPError) -> ErrorData:

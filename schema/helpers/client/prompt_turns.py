@@ -7,22 +7,28 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import RequestError
 from .idle_time import TurnStalledError
 from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
 
-__all__ = ["SlowReaderError", "Turn", "TurnResult"]
+__all__ = ["SessionFullError", "SlowReaderError", "Turn", "TurnResult"]
 
 Ch = TypeVar("Ch")
 
+_IN_STATE = ("AttributesChange", "CompactionChange", "ToolCallChange")
+"""The changes that have nothing but what the state has."""
 _CANCELLED = -32800
 """The code of a request that was cancelled."""
 
 
 class SlowReaderError(Exception):
     """The changes of a turn were not read, and too many were waiting; the turn was cancelled."""
+
+
+class SessionFullError(Exception):
+    """The agent has reported more in a session than its state may take; the session was given up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +56,9 @@ class Turn(Generic[Ch]):
     of `async with session.prompt("Hello!") as turn`, the turn has ended.
     """
 
+    max_pending_bytes: ClassVar[int] = 2**26
+    """The most memory of the changes that wait for the reader."""
+
     def __init__(
         self,
         play: Callable[[Turn[Ch]], Awaitable[tuple[str, str]]],
@@ -66,6 +75,8 @@ class Turn(Generic[Ch]):
         self._cancel_seconds = cancel_seconds
         self._max_pending = max_pending
         self._pending = deque[Any]()
+        self._sizes = deque[int]()  # of those that are pending, in bytes
+        self._size = 0  # their sum
         self._behind: asyncio.Task[None] | None = None
         self._is_read = False
         self._texts: dict[AgentMessage, list[str]] = {}
@@ -108,7 +119,7 @@ class Turn(Generic[Ch]):
     def __await__(self) -> Generator[Any, None, TurnResult]:
         """The result of the turn; the changes are not kept."""
         self._is_read = False
-        self._pending.clear()
+        self._forget()
         return self._ended().__await__()
 
     async def __aenter__(self) -> Turn[Ch]:
@@ -130,8 +141,11 @@ class Turn(Generic[Ch]):
         if self._task is not None:
             self._task.cancel()
 
-    def receive(self, change: Any) -> None:
-        """Keep a change for the reader; those that follow each other become one where nothing is lost by that."""
+    def receive(self, change: Any, size: int = 0) -> None:
+        """Keep a change for the reader; those that follow each other become one where nothing is lost by that.
+
+        `size` is the memory of what has made the change.
+        """
         if isinstance(change, MessageChange) and isinstance(change.entry, AgentMessage):
             texts = self._texts.setdefault(change.entry, [])
             if change.is_whole:
@@ -139,11 +153,22 @@ class Turn(Generic[Ch]):
             texts.append(change.text)
         if not self._is_read or self._failure is not None:
             return
+        kind = type(change).__name__
+        size = 0 if kind in _IN_STATE else size
         if not (self._pending and self._merge(change)):
-            self._pending.append(_Joined(change) if type(change).__name__ in _PARTS else change)
+            self._pending.append(_Joined(change) if kind in _PARTS else change)
+            self._sizes.append(0)
+        elif kind not in _PARTS or change.is_whole:  # it replaces the one that waits
+            self._size -= self._sizes[-1]
+            self._sizes[-1] = 0
+        self._sizes[-1] += size
+        self._size += size
         self._wake.set()
         if len(self._pending) > self._max_pending:
-            self._overflow()
+            self.abort(SlowReaderError(f"{len(self._pending)} changes of a turn wait for their reader (max_pending)"))
+        elif self._size > self.max_pending_bytes:
+            text = f"{self._size} bytes of changes of a turn wait for their reader (max_pending_bytes)"
+            self.abort(SlowReaderError(text))
 
     def stall(self) -> None:
         """Cancel the turn: the agent has been idle for too long. One that was left has its own limit."""
@@ -161,10 +186,16 @@ class Turn(Generic[Ch]):
             self._pending[-1] = merged
         return merged is not None
 
-    def _overflow(self) -> None:
-        self._fail(SlowReaderError(f"{len(self._pending)} changes of a turn wait for their reader (max_pending)"))
-        self._pending.clear()
+    def abort(self, error: Exception) -> None:
+        """End the turn by an error: the agent gets a cancellation, and what waits is dropped."""
+        self._fail(error)
+        self._forget()
         self._leave()
+
+    def _forget(self) -> None:
+        self._pending.clear()
+        self._sizes.clear()
+        self._size = 0
 
     def _leave(self) -> None:
         """Begin to cancel the turn and to wait for its end, in a task: nothing that happens to the reader stops it."""
@@ -217,6 +248,7 @@ class Turn(Generic[Ch]):
             while True:
                 while self._pending:
                     change = self._pending.popleft()
+                    self._size -= self._sizes.popleft()
                     found: Any = change.change() if isinstance(change, _Joined) else change
                     yield found
                 if self.has_ended:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +13,16 @@ from typing import Any, Generic, Protocol, TypeVar
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
 from .idle_time import IdleTime
+from .memory import memory_of
 from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
-from .prompt_turns import Turn
+from .prompt_turns import SessionFullError, Turn
 
 __all__ = ["PermissionAsked"]
 
-_MAX_EARLY = 10_000
-"""The most updates that are kept for sessions whose id is not known yet."""
+_MAX_EARLY = 2**23
+"""The most memory of the updates that are kept for sessions whose id is not known yet."""
+logger = logging.getLogger("acp")
 _CAPABILITIES = {"image": "image", "audio": "audio", "resource": "embedded_context"}
 """The capability that the agent must advertise, by the type of block in a prompt."""
 
@@ -32,6 +35,10 @@ class PermissionAsked:
 
 
 class _State(Protocol):
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def last_bytes(self) -> int: ...
     def ask(self, params: RequestPermissionRequest) -> None: ...
     def tool_call(self, tool_call_id: str) -> object | None: ...
 
@@ -117,12 +124,14 @@ class SessionCore(Generic[S, Ch]):
     def _changed(self, change: Any) -> None:
         """Give a change to the first turn that runs, or else to the client."""
         if self._turns:
-            self._turns[0].receive(change)
+            self._turns[0].receive(change, self.state.last_bytes)
         else:
             self._client.session_changed(self, change)
 
     @contextmanager
     def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
+        if self.state.is_full:
+            raise self.full()
         self._turns.append(turn)
         try:
             with self.idle_time.limited(turn.idle_seconds, turn.stall):
@@ -136,7 +145,7 @@ class SessionCore(Generic[S, Ch]):
         That holds also where the user has answered at the same time, or the dialog does not end when it is cancelled.
         """
         self.state.ask(request)
-        if self._is_closed:
+        if self._is_closed or self.state.is_full:
             return permission_cancelled()
         tool_call_id = tool_call_id_of(request)
         asked = None if tool_call_id is None else copy.copy(self.state.tool_call(tool_call_id))
@@ -168,6 +177,16 @@ class SessionCore(Generic[S, Ch]):
             if not closed.done():
                 closed.set_result(None)
 
+    def give_up(self) -> None:
+        """End all turns: the agent has reported too much."""
+        for turn in [*self._turns]:
+            turn.abort(self.full())
+        self.cancel_questions()
+
+    def full(self) -> SessionFullError:
+        """The error of a session whose state is full."""
+        return SessionFullError(f"the agent has reported too much in the session {self.id!r} (max_state_bytes)")
+
     def lose(self, reason: Exception) -> None:
         """End everything that waits: the connection has ended."""
         self.cancel_questions()
@@ -179,7 +198,7 @@ class Early:
     def __init__(self) -> None:
         self._opening = 0
         self._updates: dict[str, list[Any]] = {}
-        self._count = 0
+        self._bytes = 0
 
     @contextmanager
     def kept(self) -> Generator[None, None, None]:
@@ -191,13 +210,18 @@ class Early:
             self._opening -= 1
             if not self._opening:
                 self._updates.clear()
-                self._count = 0
+                self._bytes = 0
 
     def add(self, session_id: str, params: Any) -> None:
-        """Keep an update if a session is being opened, and not too many are kept."""
-        if self._opening and self._count < _MAX_EARLY:
-            self._updates.setdefault(session_id, []).append(params)
-            self._count += 1
+        """Keep an update if a session is being opened, and those that are kept are not too large."""
+        if not self._opening:
+            return
+        size = memory_of(params)
+        if self._bytes + size > _MAX_EARLY:
+            logger.warning("an update of a session that is not open yet is ignored: there are too many")
+            return
+        self._updates.setdefault(session_id, []).append(params)
+        self._bytes += size
 
     def take(self, session_id: str) -> Sequence[Any]:
         """The updates of a session, in their order; they are not kept any more."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from dataclasses import MISSING, Field, InitVar, dataclass, field, fields
+from sys import getsizeof
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from .._base import UNSET
 from ..types import (
@@ -18,6 +19,7 @@ from ..types import (
     ToolCallStatus,
     ToolKind,
 )
+from .memory import memory_of
 
 __all__ = [
     "AgentMessage",
@@ -32,6 +34,10 @@ __all__ = [
     "Usage",
     "UserMessage",
 ]
+
+
+_PIECE: Final = 1_000
+"""The memory of a piece of text beside the text."""
 
 
 def patch(target: object, update: object, *names: str, null_clears: bool = True) -> set[Any]:
@@ -250,6 +256,11 @@ class SessionBase:
 
     session_id: str
     on_change: Callable[[Any], object] | None = field(default=None, kw_only=True, repr=False)
+    max_bytes: InitVar[int] = field(default=2**28, kw_only=True)
+    """The most memory of what the agent has reported."""
+    _is_full: bool = field(init=False, repr=False, default=False)
+    _last_bytes: int = field(init=False, repr=False, default=0)
+    _bytes: int = field(init=False, repr=False, default=0)
     entries: list[Any] = field(init=False, default_factory=list[Any])
     config_options: list[SessionConfigOption] = field(init=False, default_factory=list[SessionConfigOption])
     available_commands: list[AvailableCommand] = field(init=False, default_factory=list[AvailableCommand])
@@ -261,6 +272,39 @@ class SessionBase:
     """The plans that have an id, by it."""
     _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=dict[tuple[type, str], Any])
     """The entries that have an id, by class and id: found without a search of the transcript."""
+
+    def __post_init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """True if the agent has reported more than `max_bytes`: since then, nothing is applied."""
+        return self._is_full
+
+    @property
+    def last_bytes(self) -> int:
+        """The memory of what was reported last."""
+        return self._last_bytes
+
+    def _has_room(self, report: Any) -> bool:
+        """Count what the agent reports; False if it must not be applied.
+
+        What replaces something else is counted, too, until the limit is reached. Then all that is there is measured.
+        """
+        if self._is_full:
+            return False
+        content: Any = getattr(report, "content", None)
+        is_text = content.__class__ is ContentBlockText and not (content.meta or content.annotations or report.meta)
+        if is_text and hasattr(report, "message_id"):  # a piece of a message: the usual case, which must be fast
+            self._last_bytes = _PIECE + getsizeof(content.text) + getsizeof(report.message_id)
+        else:
+            self._last_bytes = memory_of(report)
+        self._bytes += self._last_bytes
+        if self._bytes > self._max_bytes:
+            kept = [getattr(self, each.name) for each in fields(self) if each.name != "on_change"]
+            self._bytes = self._last_bytes + memory_of(kept)
+            self._is_full = self._bytes > self._max_bytes * 3 // 4  # so that it is not measured each time from now on
+        return not self._is_full
 
     def _entry(self, kind: type[E], entry_id: str) -> E:
         """The entry with this id, which is appended to the transcript if it is new."""

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from .._base import UNSET
 from ..client import Client, RemoteAgent
 from ..dispatch import ConnectionClosed
+from ..errors import InternalError
 from ..types import (
     InitializeResponse,
     ListSessionsRequest,
@@ -20,7 +21,8 @@ from ..types import (
     ResumeSessionRequest,
     SessionInfo,
 )
-from .session_core import Early, SessionCore
+from .memory import MAX_ID
+from .session_core import Early, SessionCore, logger
 
 __all__: list[str] = []
 
@@ -35,6 +37,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """How long a turn that is left may take to end. One that is cancelled, and still read, may take any time."""
     max_pending: int = 10_000
     """How many changes of a turn may wait for its reader, after those that follow each other were joined."""
+    max_state_bytes: int = 2**28
+    """The memory for what the agent reports in a session. Above it, the session is given up: its turns raise
+    `SessionFullError`."""
 
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
@@ -61,9 +66,11 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         return await self.open_with(self.agent.session_new(request), cwd)
 
     async def open_with(self, call: Awaitable[Any], cwd: str) -> Sn:
-        """Open the session of a call that makes one; what is reported before its answer is kept."""
+        """Open the session of a call that makes one; what is reported before its answer is kept, up to 8 MiB."""
         with self._early.kept():
             result = await call
+            if len(result.session_id) > MAX_ID:
+                raise InternalError(f"the agent has opened a session whose id has more than {MAX_ID} characters")
             session = self._opened(result.session_id, cwd)
             session.state.apply(result)
             for params in self._early.take(session.id):
@@ -131,6 +138,13 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         else:
             session.idle_time.heard()
             session.state.update(params)
+            if session.state.is_full:
+                self._give_up(session)
+
+    def _give_up(self, session: Sn) -> None:
+        logger.warning("a session is given up: the agent has reported more than %d bytes in it", self.max_state_bytes)
+        del self.sessions[session.id]
+        session.give_up()
 
     def watch_requests(self) -> None:
         """Let the sessions know, from now on, which requests of the agent are open."""

@@ -39,7 +39,8 @@ class Session(SessionCore[SessionState, TurnChange]):
     """A session with an agent. `SessionClient` opens it."""
 
     def __init__(self, client: SessionClient, session_id: str, cwd: str) -> None:
-        super().__init__(client, session_id, cwd, state=SessionState(session_id, on_change=self._changed))
+        state = SessionState(session_id, on_change=self._changed, max_bytes=client.max_state_bytes)
+        super().__init__(client, session_id, cwd, state=state)
         self._one_by_one = asyncio.Lock()
 
     async def cancel(self) -> None:

@@ -117,8 +117,8 @@ class SessionState(SessionBase):
     message of its kind, and begins a message otherwise. A `tool_call` and a `tool_call_update` change the fields that
     they have, and make the call if it is new; so does a permission request.
 
-    Use a new object before `session/load`, which sends the whole conversation again. Nothing limits the size of a
-    state: an agent can add to it without end. If the agent is not trusted, end the session at a size of your choice.
+    Use a new object before `session/load`, which sends the whole conversation again. What the agent reports takes at
+    most `max_bytes` of memory; after that, `is_full` is true, and updates are ignored: end the session.
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
@@ -145,12 +145,12 @@ class SessionState(SessionBase):
 
     def update(self, params: SessionNotification) -> None:
         """Apply the params of `session/update`; those of other sessions are ignored."""
-        if params.session_id == self.session_id:
+        if params.session_id == self.session_id and self._has_room(params.update):
             self._report(self._changed_by(params.update))
 
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about the tool call."""
-        if params.session_id == self.session_id:
+        if params.session_id == self.session_id and self._has_room(params):
             self._report(self._patch_tool_call(ToolCall, params.tool_call, null_clears=False))
 
     def prompt(self, params: PromptRequest) -> None:
@@ -165,6 +165,8 @@ class SessionState(SessionBase):
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `load`, `resume`, `fork` or `set_config_option`."""
         names: set[SessionAttribute] = set()
+        if not self._has_room(result):
+            return
         for part in (result, getattr(result, "modes", None), getattr(result, "models", None)):
             names |= patch(self, part, *_OF_RESULTS)
         self._report(AttributesChange(names=frozenset(names)))

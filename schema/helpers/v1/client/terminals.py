@@ -27,11 +27,14 @@ from ..types import (
     WaitForTerminalExitResponse,
 )
 from .command_environment import terminal_environment, with_variables
+from .memory import MAX_ID, memory_of
 from .permission_records import PermissionSubject
 from .terminal_processes import TerminalProcess
 
 __all__ = ["ClientTerminal", "TerminalClient", "Terminals", "terminal_environment", "terminal_subject"]
 
+_MAX_PARAMS: Final = 2**18
+"""The most memory of the params of a terminal: its session and its command are kept with it."""
 _CODE_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
 _CODE: Final = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"})
 
@@ -131,6 +134,9 @@ class Terminals:
         Raises `InvalidParamsError` for a command that cannot be started, and `InvalidRequestError` above the limit.
         """
         self._check_room()
+        if len(params.session_id) > MAX_ID or memory_of(params) > _MAX_PARAMS:
+            limits = f"`sessionId` may have {MAX_ID} characters, and all take {_MAX_PARAMS} bytes of memory"
+            raise InvalidParamsError(f"the params of the terminal are too long: {limits}")
         folder = params.cwd or cwd or os.getcwd()
         if not os.path.isabs(folder) or not os.path.isdir(folder):
             raise InvalidParamsError("`cwd` must be the absolute path of a folder")

@@ -7,6 +7,7 @@ from ..agent import RemoteClient
 from ..codec import encode
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, RequestError
+from ..message import MessageTooLarge
 from ..types import (
     CloseSessionRequest,
     CloseSessionResponse,
@@ -32,7 +33,7 @@ from .active_session import ActiveSession
 from .session_info import title
 from .session_store import SessionStore
 from .states import idle, running
-from .stored_sessions import RecordingClient, StoredSessions, replay
+from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
 from .turns import Reason
 
@@ -47,9 +48,8 @@ class StoredAgent(TurnAgent):
 
             async def work(self, params: PromptRequest) -> None:
                 session = self.session(params.session_id)
-                history = session.data or []
-                ...
-                session.data = history
+                history = session.data = session.data or []
+                history.append(...)
 
     It records each `session/update` that is sent by `self.client`, prompts among them, and saves them after
     `save_seconds` at most, and before the state is `idle`; a turn that cannot be saved ends in an error. A prompt for a
@@ -66,9 +66,11 @@ class StoredAgent(TurnAgent):
     def __init__(self, client: RemoteClient) -> None:
         if not hasattr(self, "store"):
             raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
-        super().__init__(RecordingClient(client, self._record))
+        recording = RecordingClient(client, self._record)
+        super().__init__(recording)
         self._stored = StoredSessions(
             self.store,
+            recording,
             save_seconds=self.save_seconds,
             max_sessions=self.max_sessions,
             has_turns=self.turns.has_turns,
@@ -118,7 +120,10 @@ class StoredAgent(TurnAgent):
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Start `work` in the background after the earlier prompts of the session, and save what was said."""
-        return await self.turns.run(params, self._begin(self.session(params.session_id), params))
+        try:
+            return await self.turns.run(params, self._begin(self.session(params.session_id), params))
+        except MessageTooLarge as error:
+            raise too_large(error) from None
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Save all sessions. Call it with `super()` if you override it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import ExitStack, suppress
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from ..agent import RemoteClient
@@ -21,6 +21,7 @@ from ..types import (
     SessionUpdateStateUpdateIdleError,
     SessionUpdateUserMessage,
 )
+from .memory import memory_of
 from .notification import session_update
 from .states import idle_update, running
 from .turn_queue import Turn, TurnQueue, check_work, logger
@@ -29,6 +30,10 @@ __all__ = ["Turns"]
 
 Reason: TypeAlias = str
 """A stop reason: of the protocol, or your own, which begins with an underscore."""
+_MAX_BYTES: Final = 2**27
+"""The most memory of the prompts whose turns run: they are answered, so the connection does not count them."""
+_TURN_BYTES: Final = 2**13
+"""The memory of a turn beside its prompt."""
 Work: TypeAlias = Coroutine[Any, Any, Reason | SessionUpdateStateUpdateIdle | None]
 
 
@@ -65,6 +70,7 @@ class Turns(TurnQueue):
         super().__init__()
         self._client = client
         self._tasks: set[asyncio.Task[None]] = set()
+        self._bytes = 0
 
     async def run(self, params: PromptRequest, work: Work) -> PromptResponse:
         """Start a turn when the earlier prompts of the session have ended; returns the response with the message id.
@@ -74,8 +80,8 @@ class Turns(TurnQueue):
         `work` returns the stop reason (None for `end_turn`) or the update `idle`. If the turn is cancelled, `work` is
         cancelled, or never started, and the reason is `cancelled`, even if `work` fails. Otherwise its exception makes
         the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
-        Raises `RequestCancelledError` if the prompt was cancelled while it waited, and `TypeError` for what is no
-        coroutine.
+        Raises `RequestCancelledError` if the prompt was cancelled while it waited, `InternalError` if the prompts of
+        all turns that run would take more than 128 MiB of memory, and `TypeError` for what is no coroutine.
         """
         check_work(work)
         with ExitStack() as cleanup:
@@ -84,6 +90,7 @@ class Turns(TurnQueue):
             cleanup.callback(self._leave, turn)
             if turn.is_cancelled:
                 raise RequestCancelledError
+            cleanup.callback(self._release, self._take_room(params))
             message = SessionUpdateUserMessage(message_id=uuid4().hex, content=params.prompt)
             await self.send(turn.session_id, message)
             task = asyncio.Task(self._take(turn, work))
@@ -92,6 +99,16 @@ class Turns(TurnQueue):
             at_end = cleanup.pop_all()
             task.add_done_callback(lambda _: at_end.close())  # also if the task is cancelled before it has started
         return PromptResponse(message_id=message.message_id)
+
+    def _take_room(self, params: PromptRequest) -> int:
+        size = _TURN_BYTES + memory_of(params)
+        if self._bytes and self._bytes + size > _MAX_BYTES:
+            raise InternalError(f"the prompts of all turns may take {_MAX_BYTES} bytes of memory")
+        self._bytes += size
+        return size
+
+    def _release(self, size: int) -> None:
+        self._bytes -= size
 
     async def close_all(self) -> None:
         """Cancel all turns, and wait until they have ended. Call it in `connection_closed`."""

@@ -153,9 +153,9 @@ class SessionState(SessionBase):
     other value replaces it, and chunks append; `meta` is merged by key. Messages of one class
     with an equal id are one message.
 
-    Use a new object before a `session/resume` with `replay_from`, which sends the conversation again. Nothing limits
-    the size of a state: an agent can add to it without end. If the agent is not trusted, end the session at a size of
-    your choice.
+    Use a new object before a `session/resume` with `replay_from`, which sends the conversation again. What the agent
+    reports takes at most `max_bytes` of memory; after that, `is_full` is true, and updates are ignored: end the
+    session.
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
@@ -177,16 +177,20 @@ class SessionState(SessionBase):
 
     def update(self, params: UpdateSessionNotification) -> None:
         """Apply the params of `session/update`; those of other sessions are ignored."""
-        if params.session_id == self.session_id:
+        if params.session_id == self.session_id and self._has_room(params.update):
             self._report(self._changed_by(params.update))
 
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about a tool call, if they are about one."""
-        if params.session_id == self.session_id and isinstance(params.subject, RequestPermissionSubjectToolCall):
+        if params.session_id != self.session_id or not self._has_room(params):
+            return
+        if isinstance(params.subject, RequestPermissionSubjectToolCall):
             self._report(self._patch_tool_call(ToolCall, params.subject.tool_call))
 
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `resume`, `fork` or `set_config_option`."""
+        if not self._has_room(result):
+            return
         names: set[SessionAttribute] = patch(self, result, "config_options", "available_commands")
         if isinstance(result, NewSessionResponse) and self.state is None:
             self.state = SessionUpdateStateUpdateIdleNone()  # by the protocol, a new session is idle

@@ -1,0 +1,78 @@
+"""The data of a session: one object of the agent's, and its text in the store."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+__all__: list[str] = []
+
+_UNREAD: Final = object()
+
+
+class SessionData:
+    """JSON that may be changed in place: what it has become is seen when its text is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.valid_text = text
+        """The text when it was last known, and JSON."""
+        self._value: Any = _UNREAD
+
+    @property
+    def is_open(self) -> bool:
+        """True if it was read or set, so that somebody may change it."""
+        return self._value is not _UNREAD
+
+    @property
+    def value(self) -> Any:
+        """The object, the same each time. Setting what is no JSON raises `TypeError` or `ValueError`."""
+        if self._value is _UNREAD:
+            self._value = json.loads(self.valid_text) if self.valid_text else None
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.valid_text, self._value = _written(value), value
+
+    def text(self) -> str:
+        """The text of the object as it is now. Raises `TypeError` and `ValueError` if it is no JSON any more."""
+        if self._value is not _UNREAD and (self._value is not None or self.valid_text):
+            self.valid_text = _written(self._value, before=self.valid_text)
+        return self.valid_text
+
+
+def _written(value: Any, *, before: str = "") -> str:
+    """The text of a value; one with the text `before` was checked."""
+    text, failure = "", ""
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        failure = str(error)
+    if failure or text != before:
+        _check(value)
+    if failure:
+        raise ValueError(f"session.data is no JSON: {failure}")
+    return text
+
+
+def _check(value: Any) -> None:
+    """Raise `TypeError` for what JSON has not, and for what would be something else when it is read again."""
+    seen = set[int]()  # what occurs twice is checked once, so what contains itself has an end
+    rest: list[tuple[Any, str]] = [(value, "session.data")]
+    while rest:
+        each, place = rest.pop()
+        if id(each) in seen:
+            continue
+        if isinstance(each, dict):
+            for key in each:
+                if not isinstance(key, str):
+                    kind = type(key).__name__
+                    raise TypeError(f"{place} has a key that is no str: {key!r:.80}, of the type {kind}")
+            rest += [(inner, f"{place}[{key!r:.80}]") for key, inner in each.items()]
+        elif isinstance(each, (list, tuple)):
+            rest += [(inner, f"{place}[{at}]") for at, inner in enumerate(each)]
+        elif each is not None and not isinstance(each, (str, int, float)):
+            raise TypeError(f"{place} is of the type {type(each).__name__}, which JSON does not have")
+        else:
+            continue
+        seen.add(id(each))

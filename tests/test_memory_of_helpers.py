@@ -1,0 +1,269 @@
+"""What the helpers keep of a peer does not grow with what it sends: every text of every method, in a process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+import pytest
+
+from tests.flooding import Case, answers, cases, marked
+from tests.runtime_agents import PATIENCE, AgentProcess, command, environment
+from tests.runtime_support import V1, V2
+from tests.support import Packages
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
+
+KIB, MIB = 2**10, 2**20
+COUNT = 150
+TEXT = 16 * KIB
+"""Above the longest id that is kept, and below what `cwd` may have: such a message is accepted where it can be."""
+GROWTH = 5 * MIB
+"""What a process may take more after four times as many messages. Three quarters of `COUNT` texts are 7 MiB."""
+AGENT_KNOWS = {"cwd": "/", "additionalDirectories": [], "mcpServers": []}
+CLIENT_KNOWS = {"command": "/bin/true", "args": [], "env": [], "cwd": "/"}
+"""Params that must make sense, or nothing would come of the others."""
+SOURCES = {"v1": V1, "v2": V2}
+
+
+class Flooded:
+    """The side that is tested, in a process. What it asks gets answers with large texts."""
+
+    def __init__(self, acp: Any, role: str, folder: Path) -> None:
+        # each large text is a mapping of its own, which is given back when it is freed
+        env = environment(acp, MALLOC_MMAP_THRESHOLD_=str(8 * KIB), PYTHONASYNCIODEBUG="")
+        arguments = [each for each in command("hoarder.py", role, str(folder)) if each not in ("-X", "dev")]
+        self.process = AgentProcess(arguments, env, folder / "log")
+        table = acp.CLIENT_METHODS if role == "agent" else acp.AGENT_METHODS
+        self._answers = answers(table, acp)
+        self.held: set[str] = set()
+        """The methods whose requests get no answer."""
+        self.usual: dict[str, Any] = {}
+        """Answers in place of those with large texts."""
+        self._lock = Lock()
+        self._waiting: dict[str, Event] = {}
+        self._results: dict[str, Any] = {}
+        self._count = 0
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Flooded:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.process.kill()
+        self._reader.join()  # before its descriptor is closed, and may be that of another process
+        self.process.__exit__(*error)
+
+    def write(self, line: bytes) -> None:
+        """Send a line."""
+        with self._lock:
+            assert self.process.process.stdin is not None
+            data = memoryview(line + b"\n")
+            while data:
+                data = data[self.process.process.stdin.write(data) :]  # type: ignore[attr-defined]
+
+    def call(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its answer."""
+        return self.call_line(lambda key: json.dumps({"jsonrpc": "2.0", "id": key, "method": method, "params": params}))
+
+    def call_line(self, line: Any) -> Any:
+        """Send a request whose text `line` makes of its id, and wait for its answer."""
+        self._count += 1
+        key = f"call-{self._count}"
+        done = self._waiting[key] = Event()
+        text = line(key)
+        self.write(text if isinstance(text, bytes) else text.encode())
+        assert done.wait(PATIENCE), self.process.stderr[-3000:]
+        del self._waiting[key]
+        return self._results.pop(key)
+
+    def memory(self) -> int:
+        """The memory of the process, in bytes, when it has handled all that was sent."""
+        self.call("_barrier", None)
+        status = Path(f"/proc/{self.process.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * KIB
+
+    def flood(self, case: Case, start: int, count: int, *, size: int, known: Mapping[str, Any]) -> None:
+        """Send a message so many times, each with other texts."""
+        for number in range(start, start + count):
+            if case.is_request:
+                self.call_line(lambda key, n=number: case.line(n, size, known, id=key))
+            else:
+                self.write(case.line(number, size, known))
+
+    def _read(self) -> None:
+        while (message := self.process.read()) is not None:
+            key = message.get("id")
+            if "method" not in message:
+                self._results[key] = message.get("result", message.get("error"))
+                self._waiting[key].set()
+            elif key is not None and message["method"] not in self.held:
+                self._answer(key, message["method"])
+
+    def _answer(self, key: Any, method: str) -> None:
+        self._count += 1
+        found = self.usual.get(method) or marked(self._answers.get(method, {}), self._count, TEXT)
+        line = json.dumps({"jsonrpc": "2.0", "id": key, "result": found}).encode()
+        Thread(target=self._write_late, args=(line,), daemon=True).start()  # the process must always be read
+
+    def _write_late(self, line: bytes) -> None:
+        with suppress(OSError, ValueError):  # the test is over
+            self.write(line)
+
+
+def grown(side: Flooded, case: Case, *, size: int = TEXT, known: Mapping[str, Any], count: int = COUNT) -> int:
+    """How much more memory the process takes after four times as many messages."""
+    side.flood(case, 0, count, size=size, known=known)
+    before = side.memory()
+    side.flood(case, count, 3 * count, size=size, known=known)
+    return side.memory() - before
+
+
+def too_much(found: Mapping[str, int], bound: int = GROWTH) -> dict[str, str]:
+    """Those that have grown by more."""
+    return {name: f"{size / MIB:.1f} MiB" for name, size in found.items() if size > bound}
+
+
+def hello(acp: Any) -> dict[str, Any]:
+    """The params of `initialize`."""
+    if acp.PROTOCOL_VERSION == 1:
+        return {"protocolVersion": 1}
+    return {"protocolVersion": 2, "info": {"name": "flood", "version": "1"}}
+
+
+def an_agent(acp: Any, folder: Path) -> tuple[Flooded, str]:
+    """An agent, and a session that is open there."""
+    side = Flooded(acp, "agent", folder)
+    side.usual["session/request_permission"] = {"outcome": {"outcome": "cancelled"}}
+    side.call("initialize", hello(acp))
+    return side, side.call("session/new", {"cwd": "/", "mcpServers": []})["sessionId"]
+
+
+def a_client(acp: Any, folder: Path) -> Flooded:
+    """A client with the session "s", in which a turn goes on that nobody reads."""
+    side = Flooded(acp, "client", folder)
+    side.usual |= {"session/new": {"sessionId": "s"}, "session/prompt": {"messageId": "m"}}
+    side.held |= {"session/prompt"} if acp.PROTOCOL_VERSION == 1 else set()
+    side.call("_do", "begin")
+    return side
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_every_text_of_every_method_of_an_agent(
+    packages: Packages, protocol: str, tmp_path: Path, is_known: bool
+) -> None:
+    """In a session that is open, and in sessions that are not."""
+    acp: Any = packages(SOURCES[protocol])
+    side, session = an_agent(acp, tmp_path)
+    with side:
+        ends = ("session/close", "session/delete")
+        found = {
+            case.name: grown(
+                side,
+                case,
+                known=({**AGENT_KNOWS, "sessionId": session} if is_known and case.method not in ends else {}),
+            )
+            for case in cases(acp.AGENT_METHODS, acp)
+            if case.method != "initialize"
+        }
+        assert not too_much(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_every_text_of_every_method_of_a_client(
+    packages: Packages, protocol: str, tmp_path: Path, is_known: bool
+) -> None:
+    acp: Any = packages(SOURCES[protocol])
+    found: dict[str, int] = {}
+    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
+        (folder := tmp_path / str(at)).mkdir()
+        side = a_client(acp, folder)
+        with side:
+            found[case.name] = grown(side, case, known={**CLIENT_KNOWS, **({"sessionId": "s"} if is_known else {})})
+    assert not too_much(found)
+
+
+def test_texts_that_would_be_kept_are_seen(packages: Packages, tmp_path: Path) -> None:
+    """A few of the messages, in the quick tests: those for which something is kept."""
+    acp: Any = packages(V1)
+    for each in ("agent", "client"):
+        (tmp_path / each).mkdir()
+    chosen = {"session/new request NewSessionRequest", "terminal/create request CreateTerminalRequest"}
+    chosen.add("session/update notification SessionUpdateToolCall")
+    size, count = 64 * KIB, 20
+    side, _ = an_agent(acp, tmp_path / "agent")
+    with side:
+        found = {
+            case.name: grown(side, case, known={}, size=size, count=count)
+            for case in cases(acp.AGENT_METHODS, acp)
+            if case.name in chosen
+        }
+    side = a_client(acp, tmp_path / "client")
+    with side:
+        for case in cases(acp.CLIENT_METHODS, acp):
+            if case.name in chosen:
+                known = {**CLIENT_KNOWS, **({"sessionId": "s"} if case.method == "session/update" else {})}
+                found[case.name] = grown(side, case, known=known, size=size, count=count)
+    assert found.keys() == chosen
+    assert not too_much(found, 3 * MIB)  # 60 texts are 3.8 MiB
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_updates_before_a_session_is_known(packages: Packages, protocol: str, tmp_path: Path) -> None:
+    """While `session/new` is not answered: those of any session, up to 8 MiB."""
+    acp: Any = packages(SOURCES[protocol])
+    found: dict[str, int] = {}
+    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
+        if case.method == "session/update":
+            (folder := tmp_path / str(at)).mkdir()
+            side = Flooded(acp, "client", folder)
+            side.held.add("session/new")
+            side.call("_do", "begin")
+            with side:
+                found[case.name] = grown(side, case, known={}, size=64 * KIB)
+    assert len(found) > 5
+    assert not too_much(found, GROWTH + 8 * MIB)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_answers_of_an_agent(packages: Packages, protocol: str, tmp_path: Path) -> None:
+    """To all that opens, lists and logs in."""
+    acp: Any = packages(SOURCES[protocol])
+    side = Flooded(acp, "client", tmp_path)
+    with side:
+
+        def ask(count: int) -> int:
+            for _ in range(count):
+                side.call("_do", "open_and_list")
+            return side.memory()
+
+        before = ask(100)
+        assert ask(300) - before < GROWTH
+
+
+@pytest.mark.full
+def test_prompts_that_run_are_bounded(packages: Packages, tmp_path: Path) -> None:
+    """In protocol 2 they are answered while their turns run: 128 MiB of them, and the next one is refused."""
+    acp: Any = packages(V2)
+    side = Flooded(acp, "waiting", tmp_path)
+    with side:
+        side.call("initialize", hello(acp))
+        prompt = [{"type": "text", "text": "x" * 4 * MIB}]
+        ends = [side.call("session/prompt", {"sessionId": f"s{at}", "prompt": prompt}) for at in range(60)]
+        refused = [each for each in ends if "code" in each]
+        assert 25 < len(refused) < 35
+        assert "the prompts of all turns" in refused[0]["message"]
+        side.call("_cancel", None)
+        assert "messageId" in side.call("session/prompt", {"sessionId": "s", "prompt": prompt})
