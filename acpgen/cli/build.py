@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from acpgen.output import Change
     from acpgen.pipeline import Built, Timings
 
-_TOLD = {"extension-partial"}
-"""Notes that are printed without --verbose: the user asked for what they leave out."""
+_TOLD = {"extension-partial", "merge-resolved", "output-ignored"}
+"""Notes that are printed without --verbose: about what the user asked for, or has to do."""
 
 EXAMPLES = """
 **Examples**
