@@ -79,6 +79,37 @@ def test_a_build_resolves_the_conflicts(tmp_path: Path, *, writes_attributes: bo
     assert tree(checkout.package) == tree(fresh)
 
 
+@pytest.mark.parametrize(
+    ("ignored", "is_noted"), [("src/acp/\n", True), ("acp\n", True), ("*.lock\n", False), ("", False)]
+)
+def test_a_package_that_git_ignores(tmp_path: Path, ignored: str, *, is_noted: bool) -> None:
+    checkout = Checkout(tmp_path / "merged", writes_attributes=False)
+    checkout.git("rm", "-r", "--quiet", "src")
+    (checkout.path / ".gitignore").write_text(ignored)
+    for program in ("core.fsmonitor", "core.hooksPath", "core.pager"):
+        checkout.git("config", program, str(checkout.path / "no-such-program"))
+    ran = checkout.build()
+    assert ran.code == 0, ran.stderr
+    assert ("git ignores src/acp: the package is in no commit [output-ignored]" in ran.stderr) is is_noted
+    assert "output-ignored" not in checkout.build().stderr  # once
+
+
+def test_a_package_that_git_has_is_not_ignored(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path / "merged", writes_attributes=False)
+    (checkout.path / ".gitignore").write_text("src/\n")
+    checkout.configure([SECOND])
+    assert "output-ignored" not in checkout.build().stderr
+
+
+def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout = Checkout(tmp_path / "merged", writes_attributes=False)
+    (checkout.path / ".gitignore").write_text("src/\n")
+    shutil.rmtree(checkout.package)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = checkout.build()
+    assert (ran.code, "note" in ran.stderr) == (0, False)
+
+
 def test_a_file_that_begins_with_a_conflict(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path / "merged", writes_attributes=False)
     types = checkout.package / "types.py"
