@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import partial
 from itertools import islice
 from math import isfinite
 from reprlib import Repr
@@ -596,7 +595,7 @@ def by_tag_or_fit(expected: str, tag: str, members: Mapping[Any, Reader[T]], *ca
 
 def by_fit(expected: str, *candidates: Candidate[T]) -> Reader[T]:
     """The decoder of a union whose members are tried one after the other."""
-    return partial(first_fit, expected=expected, candidates=candidates)  # a function would double the calls
+    return lambda raw: first_fit(raw, expected, candidates)
 
 
 def first_fit(value: Any, expected: str, candidates: tuple[Candidate[T], ...]) -> T:
