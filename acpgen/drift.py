@@ -114,7 +114,7 @@ def check(options: BuildOptions) -> Checked:
     is_same = old is not None and same_head(old.head, built.head)
     return Checked(
         findings=(*_changed_files(plan, old, is_same=is_same), *_extra_files(plan)),
-        reasons=tuple(_reasons(old.head, built.head)) if old else (),
+        reasons=tuple(_reasons(old.head, built.head)) if old and not old.in_conflict else (),
         plan=plan,
         is_hidden=not plan.is_clean and unchanged(options.out, built.head),
         names=built.names,

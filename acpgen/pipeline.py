@@ -7,9 +7,10 @@ written here; `output.apply` does that. Each function imports its stages itself:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions
@@ -160,18 +161,39 @@ def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:
         )
 
 
+def read_interface(folder: Path, paths: Iterable[str]) -> Mapping[str, str]:
+    """The texts of those files of a package in `folder` that define its names and handlers, as far as there are any."""
+    from acpgen.emit.interface import is_read
+    from acpgen.output.paths import read_below
+
+    found: dict[str, str] = {}
+    for path in filter(is_read, paths):
+        with suppress(InputError):
+            found[path] = (read_below(folder, path, limit=_MOST_READ) or b"").decode(errors="replace")
+    return found
+
+
+_MOST_READ = 4 * 1024 * 1024
+"""The most bytes of a generated module that are searched for names; `types.py` of published schemas has 0.1 MiB."""
+
+
 def _planned(
     package: Package, options: BuildOptions, *, old: Manifest | None, head: Mapping[str, object]
 ) -> tuple[Plan, list[Diagnostic]]:
     """The plan, and a warning for each public name that the old package has and the new one has not."""
     from acpgen.emit.aliases import dropped
+    from acpgen.emit.interface import kinds
     from acpgen.output import plan
 
     names, renames = package.names, package.renames
     planned = plan(package.files, folder=options.out, head=head, names=names)
     if old is None:
         return planned, []
-    return planned, dropped(old.names, names, renames, other_options=_built_with(old.head) != _built_with(head))
+    if set(old.names) <= set(names):
+        return planned, []
+    known = (kinds(read_interface(options.out, old.files)), kinds(planned.files))
+    is_other = _built_with(old.head) != _built_with(head) and not old.in_conflict
+    return planned, dropped(old.names, names, renames, kinds=known, other_options=is_other)
 
 
 def _built_with(head: Mapping[str, object]) -> object:

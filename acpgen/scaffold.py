@@ -126,7 +126,7 @@ def project_files(project: Project) -> Iterator[tuple[str, str]]:
             relative = path.relative_to(home).as_posix()
             if path.is_file() and not _is_leftover(relative):
                 # it has another name here, so that it does not affect this repository
-                shown = ".gitignore" if relative == "gitignore" else relative
+                shown = f".{relative}" if relative in ("gitattributes", "gitignore") else relative
                 yield _replaced(shown, words), _replaced(path.read_text(encoding="utf-8"), words)
 
 

@@ -84,12 +84,12 @@ def stale_file(project: Project) -> None:
 
 def damaged(project: Project) -> None:
     path = project.path / "src/acp/types.py"
-    path.write_text("<<<<<<< ours\n" + path.read_text())
+    path.write_text("mine = 1\n" + path.read_text())
 
 
 def lock_damaged(project: Project) -> None:
     path = project.path / "src/acp/acpgen.lock"
-    path.write_text(path.read_text().replace('"files"', '<<<<<<< ours\n"files"'))
+    path.write_text(path.read_text().replace('"files"', 'mine, "files"'))
 
 
 def replaced_by_a_link(project: Project) -> None:
@@ -142,6 +142,15 @@ def test_what_a_build_does_not_dare_to_overwrite(
     assert f"[{code}]" in ran.stderr
     assert "hint: " in ran.stderr
     assert project.run("build").code == 2
+
+
+def test_a_conflict_of_a_merge_is_for_a_build_to_resolve(project: Project) -> None:
+    path = project.path / "src/acp/types.py"
+    path.write_text("<<<<<<< ours\n" + path.read_text())
+    assert findings(project) == [("edited", "types.py")]
+    assert "fix it with" in project.run("check").stdout
+    assert project.run("build").code == 0
+    assert findings(project, code=0) == []
 
 
 def test_other_options_make_files_stale(project: Project) -> None:

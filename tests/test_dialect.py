@@ -218,8 +218,14 @@ def test_names_in_references_are_escaped_as_pointers() -> None:
         ({"A": {"$ref": "#/$defs/A"}}, "A → A"),
         ({"A": {"allOf": [{"$ref": "#/$defs/B"}]}, "B": {"$ref": "#/$defs/A"}}, "A → B → A"),
         ({"X": {"$ref": "#/$defs/A"}, "A": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}]}}, "A → A"),
-        ({"A": {"type": "array", "items": {"$ref": "#/$defs/A"}}}, "A → A"),
-        ({"A": {"additionalProperties": {"oneOf": [{"$ref": "#/$defs/A"}]}}}, "A → A"),
+        (
+            {
+                "A": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/B"}}, {"$ref": "#/$defs/C"}]},
+                "B": {"$ref": "#/$defs/A"},
+                "C": {"$ref": "#/$defs/B"},
+            },
+            "A → C → B → A",
+        ),
     ],
 )
 def test_a_definition_that_contains_itself_is_refused(definitions: dict[str, Any], circle: str) -> None:
@@ -227,6 +233,24 @@ def test_a_definition_that_contains_itself_is_refused(definitions: dict[str, Any
     assert found.code == "ref-cycle"
     assert found.message.endswith(circle)
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"type": "array", "items": {"$ref": "#/$defs/A"}},
+        {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/B"}, {"type": "null"}]}},
+        {"additionalProperties": {"oneOf": [{"$ref": "#/$defs/A"}]}},
+        {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"$ref": "#/$defs/B"}}]},
+    ],
+)
+def test_a_definition_may_contain_itself_in_an_array_or_a_map(node: dict[str, Any]) -> None:
+    assert findings(schema_of(A=node, B={"$ref": "#/$defs/A"})) == ()
+
+
+def test_a_chain_of_arrays_is_bounded() -> None:
+    links = {f"A{at}": {"type": "array", "items": {"$ref": f"#/$defs/A{(at + 1) % 150}"}} for at in range(150)}
+    assert {found.code for found in findings(schema_of(**links))} == {"too-deep"}
 
 
 def test_a_definition_may_contain_itself_through_a_property() -> None:

@@ -11,9 +11,9 @@ import pytest
 from tests.support import REPOSITORY
 
 ORDER = (
-    *("acpgen", "text", "diagnostics", "flavours", "roles"),
+    *("acpgen", "text", "diagnostics", "files", "flavours", "roles"),
     *("schema", "ir", "emit", "output", "config", "sources", "pipeline"),
-    *("drift", "scaffold", "rfd", "show", "diff", "reference", "trace", "cli", "__main__"),
+    *("drift", "scaffold", "rfd", "show", "diff", "handlers", "reference", "trace", "cli", "__main__"),
 )
 """The rooms from the bottom up. A module imports from its own room and from those before it, at any time."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import keyword
+import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +46,16 @@ def test_names_are_those_of_the_syntax_tree(path: str) -> None:
 def test_texts_hold_no_names(text: str) -> None:
     source = f'"""A number."""\nfound = {{{literal(text)}: string, "": "number"}}  # a number\ncall(number=string)\n'
     assert used(source, {"number", "string"}) == ["string"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("import acpgen", "acpgen needs Python 3.10"),
+        ("import runpy; runpy.run_path('templates/runtime/_base.py')", "this package needs Python 3.10"),
+    ],
+)
+def test_an_older_python_gets_a_clear_text(code: str, text: str) -> None:
+    older = f"import sys; sys.version_info = (3, 9, 18, 'final', 0); {code}"
+    ran = subprocess.run([sys.executable, "-c", older], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ran.stderr.splitlines()[-1].startswith(f"ImportError: {text} or later, and this is ")

@@ -44,7 +44,7 @@ EACH_SPOKEN = pytest.mark.parametrize(
 SECONDS = 300.0
 """How long a process may take before it counts as hanging."""
 
-COMMON = {".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
+COMMON = {".gitattributes", ".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
 OWN = {
     "agent": {
         *("tests/test_agent.py", "src/my_agent/tools.py"),

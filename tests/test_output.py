@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.diagnostics import InputError, InternalError, Location, Severity
+from acpgen.diagnostics import InputError, InternalError, Severity
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, Change, Kind, apply, plan, read_manifest, unchanged
 from acpgen.text import MARKER
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, refusal, sha, snapshot, write_lock
@@ -156,12 +156,18 @@ def test_manifest_with_other_shapes_is_broken(tmp_path: Path, files: object) -> 
     assert not unchanged(tmp_path, HEAD)
 
 
-def test_manifest_with_a_merge_conflict_is_broken_at_its_line(out: Path) -> None:
+@pytest.mark.parametrize(
+    "rest", ["", "=======\n", "=======\n>>>>>>> theirs\n", "<<<<<<< \n", "||||||| base\n<<<<<<<\n"]
+)
+def test_a_manifest_with_a_merge_conflict_is_made_again(out: Path, rest: str) -> None:
     lock = out / LOCK_NAME
-    lines = lock.read_text().splitlines()
-    lock.write_text("\n".join([*lines[:2], "<<<<<<< ours", *lines[2:]]))
-    (found,) = refusal(NEW, out)
-    assert (found.code, found.location) == ("manifest-broken", Location(lock.as_posix(), 3, 1))
+    first, *lines = lock.read_text().splitlines(keepends=True)
+    lock.write_text("".join([first, "<<<<<<< ours\n", *lines, rest]))
+    assert not unchanged(out, HEAD)
+    planned = plan(NEW, folder=out, head=HEAD)
+    assert codes(planned.notes) == ["merge-resolved"]
+    apply(planned)
+    assert plan(NEW, folder=out, head=HEAD).is_clean
 
 
 @pytest.mark.parametrize("damage", [b"\xff", b"[" * 200_000, b"1" * 10_000])

@@ -643,3 +643,23 @@ def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
         text = render_text(entries)
         assert "more lines (--format json" not in text
         assert json.loads(render_json(name, entries))["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("words", "origin"),
+    [
+        ("plan_update -e plan-operations", "plan-operations, 2026-11-02"),
+        ("agent_message_chunk -e plan-operations", "ACP v1, 2026-11-02"),
+        ("end_turn -e plan-operations", "ACP v1, 2026-11-02"),
+        ("spent -e ./acme.json", "acme, 1"),
+        ("-32603 -e plan-operations", "ACP v1, 2026-11-02"),
+    ],
+)
+def test_a_value_of_an_extension_says_who_brought_it(tmp_path: Path, words: str, origin: str) -> None:
+    spent = {"type": "string", "const": "spent", "description": "The budget is spent."}
+    head = {"fragment": 1, "id": "acme", "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
+    (tmp_path / "acme.json").write_text(json.dumps({**head, "changes": {"StopReason": {"members": [spent]}}}))
+    name, *options = words.split()
+    shown = run_acpgen("show", *options, "--", name, cwd=tmp_path)
+    assert shown.code == 0, shown.stderr
+    assert shown.stdout.splitlines()[1:3].count(f"  from: {origin}") == 1, shown.stdout

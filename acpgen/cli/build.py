@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,7 @@ import typer
 from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
 from acpgen.cli.given import Given
-from acpgen.diagnostics import AcpgenError, Report, Severity
+from acpgen.diagnostics import AcpgenError, Diagnostic, Report, Severity
 from acpgen.text import printable
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from acpgen.output import Change
     from acpgen.pipeline import Built, Timings
 
-_TOLD = {"extension-partial"}
-"""Notes that are printed without --verbose: the user asked for what they leave out."""
+_TOLD = {"extension-partial", "merge-resolved", "output-ignored"}
+"""Notes that are printed without --verbose: about what the user asked for, or has to do."""
 
 EXAMPLES = """
 **Examples**
@@ -76,6 +76,7 @@ def _run(
 ) -> int:
     """Build, and print the outcome. Returns the exit code."""
     from acpgen.emit.aliases import check_new_names
+    from acpgen.handlers import lost_handlers
     from acpgen.pipeline import build
 
     report = Report()
@@ -85,7 +86,7 @@ def _run(
             built = build(output.options, full=full)
             if built.plan is not None:
                 built.plan.raise_problems()
-            report.add(*built.diagnostics)
+            report.add(*built.diagnostics, *lost_handlers(built, output.options))
             builds.append((output, built))
         if given.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
@@ -94,6 +95,8 @@ def _run(
     except AcpgenError as error:
         print_diagnostics((*report.found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
+    if not dry_run:
+        report.add(*_ignored(builds))
     told = [found for found in report.found if found.severity is not Severity.NOTE or found.code in _TOLD or verbose]
     print_diagnostics(told, form)
     for output, built in builds:
@@ -102,6 +105,18 @@ def _run(
         if form is DiagnosticFormat.TEXT:
             _print_result(built, output, verbose=verbose, dry_run=dry_run)
     return 0
+
+
+def _ignored(builds: Sequence[tuple[Output, Built]]) -> Iterator[Diagnostic]:
+    """A note for each written package that git ignores."""
+    from acpgen.sources.git import is_ignored
+
+    for output, built in builds:
+        out = output.options.out
+        if _changes(built) and is_ignored(out / "__init__.py"):
+            message = f"git ignores {out.as_posix()}: the package is in no commit"
+            hint = "remove it from .gitignore, or run `acpgen build` in each checkout"
+            yield Diagnostic(code="output-ignored", severity=Severity.NOTE, message=message, hint=hint)
 
 
 def _write(builds: Sequence[Built]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +15,13 @@ import typer
 from acpgen.cli import completion, parameters
 from acpgen.cli.console import print_data, print_diagnostics
 from acpgen.cli.given import Given
+from acpgen.diagnostics import InputError
+from acpgen.output.paths import LOCK_NAME
 
 if TYPE_CHECKING:
+    from acpgen.config.settings import Output
     from acpgen.diff.findings import Comparison
+    from acpgen.ir.options import Options
     from acpgen.sources.revisions import Subject
 
 
@@ -121,7 +127,7 @@ def diff_command(
     OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or one of these in a revision of git.
     The protocols of two packages with several are compared one by one; any other schema is compared with the protocol
     that it has. A side that is no package gets the extensions of the other side's package, unless it has extensions of
-    its own.
+    its own. If `pyproject.toml` configures that package, it gets the extensions and options that a build would use.
 
     Each finding has two verdicts. *wire*, for each sender: **ok**, **loses** (accepted, but a part is dropped or
     misread), **breaks** (rejected). *source*, for code that is written for OLD: **ok**, **risk** (breaks some code,
@@ -154,30 +160,55 @@ def _compared(
 ) -> dict[int, Comparison]:
     """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
     from acpgen.diff.compare import only_new, only_old
-    from acpgen.sources.revisions import read_files, resolve_both
+    from acpgen.sources.revisions import Known, read_files, resolve_both
 
     files = read_files(sources, optional=_candidates(specs))
-    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, files=files)
-    found = {number: _compared_models(pair) for number, pair in subjects.pairs.items()}
+    output = _configured(specs)
+    configured = tuple(output["extensions"]) if output else None
+    known = Known(files=files, configured=configured)
+    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, known=known)
+    types = output.types if output else None
+    found = {number: _compared_models(pair, types) for number, pair in subjects.pairs.items()}
     found |= {number: only_old(number, specs) for number in subjects.only_old}
     found |= {number: only_new(number, specs) for number in subjects.only_new}
     return dict(sorted(found.items()))
 
 
-def _compared_models(pair: tuple[Subject, Subject]) -> Comparison:
+def _compared_models(pair: tuple[Subject, Subject], types: Options | None) -> Comparison:
+    """Compare two models. A side that is no package has the options `types`, or else those of the other side."""
     from acpgen.diff.compare import compare, with_layout
     from acpgen.ir.options import Options
     from acpgen.pipeline import compile_protocol
 
     # a package keeps its options
     print_diagnostics([*pair[0].notes, *pair[1].notes])
-    fallback = next((each.options for each in pair if each.options is not None), Options())
+    fallback = types or next((each.options for each in pair if each.options is not None), Options())
     old, new = (compile_protocol(each.inputs, each.options or fallback) for each in pair)
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
     found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
     if any(each.options is None for each in pair):
         return found
     return with_layout(found, new.model.protocol, before=pair[0].is_subpackage, after=pair[1].is_subpackage)
+
+
+def _configured(specs: Sequence[str]) -> Output | None:
+    """The configured output whose package one of `specs` names, in the checkout or in git. None if there is none."""
+    packages = [folder for spec in specs if (folder := _folder(spec)) is not None]
+    with suppress(InputError):
+        for output in Given.of({}).outputs():
+            if any(os.path.realpath(output["out"]) == os.path.realpath(each) for each in packages):
+                return output
+    return None
+
+
+def _folder(spec: str) -> Path | None:
+    """The folder of the package that `spec` may name."""
+    path = Path(spec)
+    if ":" in spec and not os.path.exists(spec):  # noqa: PTH110 - False for a name that no file can have
+        inside = spec.partition(":")[2]
+        tops = (each for each in (Path.cwd(), *Path.cwd().parents) if (each / ".git").exists())
+        path = Path(inside) if inside.startswith(("./", "../")) else next(tops, Path.cwd()) / inside
+    return path.parent if path.name == LOCK_NAME else path if "\0" not in spec else None
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:

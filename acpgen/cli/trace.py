@@ -123,6 +123,10 @@ def _record(
             raise input_error("usage", "it is not clear what to record", hint=hint)
 
 
+_DEEPEST = 4000
+"""The calls inside each other that a check may need: several for each level of a message, which may have 200."""
+
+
 def _check(
     words: list[str],
     given: Given,
@@ -138,6 +142,7 @@ def _check(
         message = "one FILE can be checked at a time" if words else "name the FILE to check"
         raise input_error("usage", message, hint="to record what a command reads and writes, add --out FILE")
     html, reference = page
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     trace = read_trace(Path(words[0]), _models(given), keep=html is not None, shows_secrets=shows_secrets)
     print_diagnostics(trace.diagnostics, form)
     if html is not None:

@@ -12,12 +12,15 @@ from typing import Any
 
 from acpgen.config.keys import FORMER_KEYS, KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Location, Report, input_error
+from acpgen.files import read_file
 from acpgen.schema.document import join, split
 from acpgen.text import did_you_mean
 
 NAME = "pyproject.toml"
 TABLE = ("tool", "acpgen")
 
+_MOST_READ = 1024 * 1024
+"""The largest file in bytes; that of a large project has 50 KiB."""
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"\\]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"\\]*"|'[^']*'))*)\s*=""")
 _HEAD = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _PART = re.compile(r"""[\w-]+|"[^"\\]*"|'[^']*'""")
@@ -79,10 +82,7 @@ def read_config(path: Path) -> ConfigFile:
 
 
 def _read(path: Path) -> ConfigFile | None:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise input_error("unreadable", f"cannot read {path.as_posix()}: {error.strerror or error}") from error
+    data = read_file(path, label=path.as_posix(), most=_MOST_READ, code="unreadable")
     if b"acpgen" not in data:  # most files have no table for acpgen, and parsing takes time
         return None
     text = _decoded(data, path)
@@ -115,8 +115,15 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
         line, column = 1, 1
         if match := _LINE_AND_COLUMN.search(message):
             message, line, column = message[: match.start()], int(match[1]), int(match[2])
-        location = Location(path.as_posix(), line, column, _line(text, line))
-        raise input_error("bad-toml", f"not TOML: {message}", location=location) from None
+        # another file may be in its place, through a link, and have secrets
+        excerpt = _line(text, line) if f"[{'.'.join(TABLE)}" in text else ""
+        location = Location(path.as_posix(), line, column, excerpt)
+        hint = "resolve the conflict of the merge in this file, and build again" if _in_conflict(text) else None
+        raise input_error("bad-toml", f"not TOML: {message}", location=location, hint=hint) from None
+
+
+def _in_conflict(text: str) -> bool:
+    return re.search(r"^<{7} ", text, re.MULTILINE) is not None
 
 
 def _check(table: object, path: Path, text: str) -> None:

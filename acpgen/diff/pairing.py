@@ -121,6 +121,8 @@ def _are_alike(one: ir.Definition, old: ir.Model, other: ir.Definition, new: ir.
 
 def sketch(expression: ir.TypeExpr, model: ir.Model) -> str:
     """The type as text, without names: a rename does not change it."""
+    if isinstance(expression, ir.Ref) and expression.name in model.recursive:
+        return "a type that contains itself"
     match concrete(expression, model):
         case ir.Ref():
             return "object"

@@ -120,8 +120,8 @@ class PythonTypes:
     model: ir.Model
     shared: Callable[[str], str | None]
 
-    def atoms(self, expression: ir.TypeExpr) -> Atoms:
-        """The members of the Python union for the type."""
+    def atoms(self, expression: ir.TypeExpr, *, is_inside: bool = False) -> Atoms:
+        """The members of the Python union for the type; `is_inside` of an array or a map."""
         match expression:
             case ir.Scalar(primitive=primitive):
                 return frozenset({("scalar", primitive)})
@@ -131,21 +131,23 @@ class PythonTypes:
                 literals = {("literal", primitive, value) for value in values}
                 return frozenset(literals | ({("scalar", primitive)} if is_open else set()))
             case ir.ListOf(item=item):
-                return frozenset({("list", self.atoms(item))})
+                return frozenset({("list", self.atoms(item, is_inside=True))})
             case ir.MapOf(inner):
-                return frozenset({("map", self.atoms(inner))})
+                return frozenset({("map", self.atoms(inner, is_inside=True))})
             case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
                 return frozenset({_ANY})
             case ir.Nullable(inner):
-                return self.atoms(inner) | {("scalar", ir.Primitive.NULL)}
+                return self.atoms(inner, is_inside=is_inside) | {("scalar", ir.Primitive.NULL)}
             case ir.Ref(name):
-                return self._named(name)
+                return self._named(name, is_inside=is_inside)
 
-    def _named(self, name: str) -> Atoms:
+    def _named(self, name: str, *, is_inside: bool) -> Atoms:
         shared = self.shared(name)
         match self.model.by_name[name]:
+            case _ if is_inside and name in self.model.recursive:  # it would have no end
+                return frozenset({("only here", id(self.model), name) if shared is None else ("definition", shared)})
             case ir.Alias(type=target):
-                return self.atoms(target)
+                return self.atoms(target, is_inside=is_inside)
             case ir.Struct() | ir.TaggedUnion() | ir.UntaggedUnion() if shared is not None:
                 return frozenset({("definition", shared)})
             case ir.Enum(primitive=primitive, members=constants, open=is_open):
@@ -153,7 +155,7 @@ class PythonTypes:
                 known = self.atoms(ir.Choice(primitive=primitive, values=values, open=is_open))
                 return known if shared is None else frozenset({("enum", shared, known)})
             case ir.TaggedUnion() | ir.UntaggedUnion() as union:
-                return frozenset(atom for each in members(union) for atom in self.atoms(each))
+                return frozenset(atom for each in members(union) for atom in self.atoms(each, is_inside=is_inside))
             case _:
                 return frozenset({("only here", id(self.model), name)})
 

@@ -45,11 +45,17 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
 
 
 def dropped(
-    old: Collection[str], new: Collection[str], renames: Mapping[str, str], *, other_options: bool = False
+    old: Collection[str],
+    new: Collection[str],
+    renames: Mapping[str, str],
+    *,
+    kinds: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    other_options: bool = False,
 ) -> list[Diagnostic]:
     """A warning for each public name of the old package that the new one neither defines nor keeps as an alias.
 
-    The hint suggests the most similar new name. `other_options` is true where the old package was built with other
+    The hint suggests the most similar new name of the same kind; `kinds` are those of the old and the new names, as far
+    as they are known. `other_options` is true where the old package was built with other
     options: then the name may be missing for that reason. One warning is for all names of a subpackage that is gone,
     and one for all names that have moved into subpackages.
     """
@@ -61,7 +67,7 @@ def dropped(
     hint = "the package was built with other options before" if other_options else ""
     return [
         *([_moved(moved, added)] if moved else []),
-        *(_dropped(f"the package no longer defines {name}", hint or _way_out(name, added)) for name in single),
+        *(_dropped(f"the package no longer defines {name}", hint or _way_out(name, added, kinds)) for name in single),
     ]
 
 
@@ -78,10 +84,12 @@ def _moved(names: list[str], added: list[str]) -> Diagnostic:
     )
 
 
-def _way_out(name: str, added: list[str]) -> str:
-    """The way to keep a name, by the most similar one that is new in the same place."""
+def _way_out(name: str, added: list[str], kinds: tuple[Mapping[str, str], Mapping[str, str]]) -> str:
+    """The way to keep a name, by the most similar one of its kind that is new in the same place."""
     place, _, last = name.rpartition(".")
-    beside = [each.rpartition(".")[2] for each in added if each.rpartition(".")[0] == place]
+    kind = kinds[0].get(name)
+    alike = [each for each in added if kind is None or kinds[1].get(each, kind) == kind]
+    beside = [each.rpartition(".")[2] for each in alike if each.rpartition(".")[0] == place]
     near = get_close_matches(last, beside, n=1, cutoff=0.75)
     if near:
         return f"to keep the old name as an alias of {near[0]}: {CONFIG_TABLE} {last} = {near[0]!r}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from acpgen.emit.source import Code, hint, identifier, literal
 from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.opened import watched
-from acpgen.ir.order import members
+from acpgen.ir.order import members, references, types_of
 from acpgen.ir.relations import resolved
+from acpgen.schema.walk import closure
 
 READERS = {
     ir.Primitive.STRING: "string",
@@ -101,8 +103,10 @@ class Reading:
                 return Code("json_object")
             case ir.Scalar() as scalar if named := named_reader(scalar):
                 return named.name
-            case ir.ListOf(item=item, min_items=0):
+            case ir.ListOf(item=item, min_items=0) if self.model.recursive.isdisjoint(references(item)):
                 return Code(f"array_of({self.reader(item)})")
+            case ir.Nullable(ir.Ref(name) as inner) if name in self.model.recursive:  # with fewer calls for each level
+                return Code(f"lambda value: None if value is None else {self.reader(inner)}(value)")
             case _:
                 return Code(f"lambda value: {self.read(expression, 'value')}")
 
@@ -217,8 +221,16 @@ class Writing:
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
-        # cached: the number of paths is exponential
-        self._is_plain = cache(lambda name: self._is_plain_definition(model.by_name[name]))
+
+    @cached_property
+    def _with_classes(self) -> frozenset[str]:
+        """The definitions whose values have instances of classes in them."""
+        users = defaultdict[str, list[str]](list)
+        for each in self._model.definitions:
+            for name in () if isinstance(each, ir.Struct) else references(*types_of(each)):
+                users[name].append(each.name)
+        classes = (each.name for each in self._model.definitions if isinstance(each, ir.Struct))
+        return closure(classes, lambda name: users[name])
 
     def write(self, expression: ir.TypeExpr, source: str) -> Code:
         """The expression that encodes `source`; `source` itself if its value is JSON already."""
@@ -251,13 +263,7 @@ class Writing:
 
     def is_plain(self, expression: ir.TypeExpr) -> bool:
         """True if values of the type are JSON already."""
-        match expression:
-            case ir.Ref(name):
-                return self._is_plain(name)
-            case ir.ListOf(item=inner) | ir.MapOf(inner) | ir.Nullable(inner):
-                return self.is_plain(inner)
-            case _:
-                return True
+        return self._with_classes.isdisjoint(references(expression))
 
     def has_class(self, definition: ir.Definition) -> bool:
         """True if every value is an instance of a class."""
@@ -272,14 +278,3 @@ class Writing:
                 return self.has_class(self._model.by_name[name])
             case _:
                 return False
-
-    def _is_plain_definition(self, definition: ir.Definition) -> bool:
-        match definition:
-            case ir.Alias(type=target):
-                return self.is_plain(target)
-            case ir.Enum():
-                return True
-            case ir.Struct():
-                return False
-            case _:
-                return all(self.is_plain(member) for member in members(definition))

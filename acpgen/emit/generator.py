@@ -109,5 +109,7 @@ def _name(node: ast.stmt) -> str | None:
             ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)])
         ):
             return name
+        case ast.If(body=[first, *_]):  # one definition for type checkers, and one for the library
+            return _name(first)
         case _:
             return None

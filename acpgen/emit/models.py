@@ -27,7 +27,7 @@ from acpgen.emit.types import AliasView, render_types, type_views
 from acpgen.flavours import Flavour
 from acpgen.ir import model as ir
 
-_TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
+_TYPING_NAMES = ("TYPE_CHECKING", "Annotated", "Any", "Literal", "TypeAlias", "cast")
 _MODULE = "__init__.py"
 """The module in the folder of a configured output."""
 
@@ -53,7 +53,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
         library=Library.PYDANTIC,
         class_view=PydanticClass,
         alias_view=PydanticAlias,
-        names=("MISSING", "pydantic", "tag_of"),
+        names=("MISSING", "TypeAliasType", "pydantic", "tag_of"),
         reserved=frozenset({"BaseModel", "Field", "MISSING", "TypeAliasType"}),
         title="models of pydantic",
         doc=(
@@ -87,7 +87,8 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
     views = type_views(model, record.class_view, record.alias_view)
     former = starmap(_former_name, sorted((renames or {}).items()))
     body = Code("\n\n\n".join([render_types(model, views, record.library), *former]))
-    quoted = [each for view in views.values() if isinstance(view, TypedDictClass) for each in view.quoted]
+    writers = [view for view in views.values() if isinstance(view, (PydanticAlias, TypedDictClass))]
+    quoted = [each for view in writers for each in view.quoted]
     found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
     module = (

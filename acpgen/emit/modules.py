@@ -44,7 +44,7 @@ _REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, an
 `decode` and `encode` of `codec` import it when they are first asked for one of these types.
 """
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
-_TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias")
+_TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias", "cast")
 
 
 def version_modules(

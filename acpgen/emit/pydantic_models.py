@@ -10,7 +10,18 @@ from collections.abc import Iterable
 from functools import partial
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.source import Code, condition_test, docstring, identifier, is_immutable, listed, literal, value_with
+from acpgen.emit.source import (
+    Code,
+    assigned,
+    condition_test,
+    docstring,
+    enclosed,
+    identifier,
+    is_immutable,
+    listed,
+    literal,
+    value_with,
+)
 from acpgen.emit.source import hint as plain_hint
 from acpgen.emit.types import (
     AliasView,
@@ -23,6 +34,7 @@ from acpgen.emit.types import (
     is_limited,
     needs_own_hint,
     qualified,
+    untyped,
 )
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -129,7 +141,8 @@ class PydanticClass:
         if field.required or field.default is None:
             return {}
         known = value(field.default, self._model)
-        return {"default": known} if is_immutable(field.default) else {"default_factory": f"lambda: {known}"}
+        made = {"default_factory": f"lambda: {untyped(known, field.type, self._model)}"}
+        return {"default": known} if is_immutable(field.default) else made
 
 
 def is_tag(struct: ir.Struct, field: ir.Field, model: ir.Model) -> bool:
@@ -178,13 +191,30 @@ def _json(made: ir.Construct, model: ir.Model) -> Code:
 class PydanticAlias(AliasView):
     """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
+    def statement(self, rendered: str) -> Code:
+        """The statement that defines the alias.
+
+        The library knows a recursive one by its name, which type checkers do not understand before its definition.
+        """
+        if not self.quoted:
+            return super().statement(rendered)
+        name, target = identifier(self._definition.name), literal(self.quoted[0])
+        checked = assigned(f"{name}: TypeAlias", target, indent=4)
+        known = enclosed(f"{name} = TypeAliasType(", [literal(name), target], ")", indent=4)
+        return Code(f"if TYPE_CHECKING:\n    {checked}\nelse:\n    {known}")
+
+    @property
+    def quoted(self) -> tuple[Code, ...]:
+        """The type of a recursive alias: it is evaluated later, so it is a string there."""
+        return (self._target(""),) if self._quoted else ()
+
     def _target(self, rendered: str) -> Code:
         match self._definition:
             case ir.TaggedUnion():
                 return self._tagged(self._definition)
             case ir.UntaggedUnion(members=candidates):
                 return _in_order([hint(each.type) for each in candidates])
-            case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
+            case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target) or self._quoted):
                 return Code(rendered)
             case _:
                 return Code(" | ".join(map(hint, alias_target(self._definition))))

@@ -12,8 +12,8 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache, partial
 
 from acpgen.diagnostics import internal_error
 from acpgen.ir import model as ir
@@ -226,8 +226,11 @@ SCALARS = {
 }
 
 
-def hint(expression: ir.TypeExpr, *, module: str = "") -> Code:
-    """The annotation for a value of `expression`; `module` is the prefix of definitions ("types.")."""
+def hint(expression: ir.TypeExpr, *, module: str = "", quoted: Collection[str] = ()) -> Code:
+    """The annotation for a value of `expression`; `module` is the prefix of definitions ("types.").
+
+    Items of arrays and maps that are of the types `quoted`, which are not defined yet, are strings.
+    """
     match expression:
         case ir.Ref(name):
             return identifier(module + name)
@@ -239,13 +242,21 @@ def hint(expression: ir.TypeExpr, *, module: str = "") -> Code:
             rest = f" | {SCALARS[primitive]}" if is_open else ""
             return Code(f"Literal[{listed(map(literal, constants))}]{rest}")
         case ir.ListOf(item=item):
-            return Code(f"list[{hint(item, module=module)}]")
+            return Code(f"list[{item_hint(item, partial(hint, module=module), quoted)}]")
         case ir.MapOf(inner):
-            return Code(f"dict[str, {hint(inner, module=module)}]")
+            return Code(f"dict[str, {item_hint(inner, partial(hint, module=module), quoted)}]")
         case ir.Nullable(ir.AnyJson()) | ir.AnyJson():
             return Code("Any")
         case ir.Nullable(inner):
             return Code(f"{hint(inner, module=module)} | None")
+
+
+def item_hint(item: ir.TypeExpr, written: Callable[..., Code], quoted: Collection[str]) -> Code:
+    """The annotation for items of an array or a map, from `written`; a string if they are of a type in `quoted`."""
+    bare = item.inner if isinstance(item, ir.Nullable) else item
+    if isinstance(bare, ir.Ref) and bare.name in quoted:
+        return literal(str(written(item)))
+    return written(item, quoted=quoted)
 
 
 def field_hint(field: ir.Field, *, module: str = "") -> Code:

@@ -31,7 +31,7 @@ from acpgen.emit.source import (
 )
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members, types_in
+from acpgen.ir.order import members, references, types_in
 
 
 def _plain_schema(classes: Classes, *, all_required: bool) -> PlainSchema:
@@ -41,6 +41,8 @@ def _plain_schema(classes: Classes, *, all_required: bool) -> PlainSchema:
 
 
 def _definition(definition: ir.Definition, classes: Classes, *, all_required: bool) -> PlainSchema:
+    if definition.name in classes.model.recursive:  # the view writes it
+        return {"type": "string"}
     if not isinstance(definition, ir.Struct):
         target = alias_target(definition)
         return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
@@ -106,6 +108,7 @@ class ClassView:
 
     def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
+        self._model = classes.model
         self._fields = {field.name: field for field in struct.fields}
         self.options = Code("" if struct.name in classes.model.by_name else ", fields_last=True")
         """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
@@ -121,7 +124,7 @@ class ClassView:
         field = self._fields.get(name)
         doc = docstring(field_text(field, self._struct) if field else _EXTRA_DOC, 4)
         known = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
-        return Attribute(identifier(name), qualified(known, self._fields), _default(field), doc)
+        return Attribute(identifier(name), qualified(known, self._fields), _default(field, self._model), doc)
 
 
 def qualified(annotation: str, attributes: Collection[str]) -> Code:
@@ -134,7 +137,7 @@ def qualified(annotation: str, attributes: Collection[str]) -> Code:
     return Code(_STRING_OR_NAME.sub(qualify, annotation) if shadowed else annotation)
 
 
-def _default(field: ir.Field | None) -> Code:
+def _default(field: ir.Field | None, model: ir.Model) -> Code:
     """The default of an attribute, after an equals sign; empty if there is none. `field` is None for `extra`."""
     if field is None:
         return Code(" = made(factory=lambda: {})")
@@ -145,7 +148,14 @@ def _default(field: ir.Field | None) -> Code:
     if field.required or field.default is None:
         return Code("")
     known = value(field.default)
-    return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
+    if is_immutable(field.default):
+        return Code(f" = {known}")
+    return Code(f" = made(factory=lambda: {untyped(known, field.type, model)})")
+
+
+def untyped(known: str, expression: ir.TypeExpr, model: ir.Model) -> str:
+    """The default `known`, without the type that type checkers infer, which they do not find in a recursive one."""
+    return known if model.recursive.isdisjoint(references(expression)) else f"cast(Any, {known})"
 
 
 def annotation(field: ir.Field, generated: GeneratedField, written: Callable[[ir.TypeExpr], Code]) -> str:
@@ -175,6 +185,7 @@ class AliasView:
     def __init__(self, definition: ir.Definition, classes: Classes) -> None:
         self._definition = definition
         self._model = classes.model
+        self._quoted = quoted_in(definition, classes.model)
         self.doc = docstring(definition_text(definition, classes.model), 0)
 
     def statement(self, rendered: str) -> Code:
@@ -187,10 +198,10 @@ class AliasView:
         Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """
         match self._definition:
-            case ir.Alias(type=target) if not needs_own_hint(target):
+            case ir.Alias(type=target) if not needs_own_hint(target) and not self._quoted:
                 return Code(rendered)
             case _:
-                return Code(" | ".join(map(hint, alias_target(self._definition))))
+                return Code(" | ".join(hint(each, quoted=self._quoted) for each in alias_target(self._definition)))
 
 
 class BoundedAlias(AliasView):
@@ -207,6 +218,11 @@ class BoundedAlias(AliasView):
 def bounds(scalar: ir.Scalar) -> Code:
     """The `Bounds(...)` of a scalar."""
     return Code(f"Bounds({listed(Code(f'{name}={literal(bound)}') for name, bound in scalar.bounds.items())})")
+
+
+def quoted_in(definition: ir.Definition, model: ir.Model) -> frozenset[str]:
+    """The types that are not defined yet where `definition` is, if it is recursive."""
+    return model.recursive if definition.name in model.recursive else frozenset()
 
 
 def alias_target(definition: ir.Definition) -> tuple[ir.TypeExpr, ...]:

@@ -16,7 +16,7 @@ from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods, only_sent
 from acpgen.ir.objects import Definitions, Property, Shape
-from acpgen.ir.order import in_reading_order, references
+from acpgen.ir.order import find_recursive, in_reading_order, references
 from acpgen.ir.relations import Coverage
 from acpgen.ir.unions import lower_objects, lower_values
 from acpgen.ir.validate import check_model, check_vendor_methods
@@ -50,6 +50,7 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
         origin=composed.base.origin,
         extensions=tuple(fragment.document.origin for fragment in composed.fragments),
         definitions=in_reading_order(definitions, _in_conversation(methods, composed.facts.negotiation)),
+        recursive=find_recursive(definitions),
         methods=methods,
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),

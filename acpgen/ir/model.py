@@ -374,13 +374,17 @@ class Envelope:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A whole protocol, input of the emitter. Definitions are in an order in which each base precedes its use."""
+    """A whole protocol, input of the emitter. Definitions are in an order in which each base precedes its use.
+
+    Those that are `recursive` are unions and aliases whose arrays or maps contain themselves again.
+    """
 
     protocol: int
     release: str | None
     origin: str
     extensions: tuple[str, ...]
     definitions: tuple[Definition, ...]
+    recursive: frozenset[str]
     methods: tuple[Method, ...]
     errors: Errors
     envelope: Envelope

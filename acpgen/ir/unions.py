@@ -7,7 +7,7 @@ and those of its payload end up in one class, named after the union and the tag 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ def lower_values(
 ) -> ir.UntaggedUnion:
     """The union `name` of the members of `node`, not all of them objects."""
     key = "oneOf" if "oneOf" in node else "anyOf"
-    members = [Subschema(member, join(pointer, key, index)) for index, member in enumerate(node[key])]
+    members = [each for index, member in enumerate(node[key]) for each in _by_type(member, join(pointer, key, index))]
     nulls = [member for member in members if context.definitions.is_null(member.node)]
     return ir.UntaggedUnion(
         name=name,
@@ -49,6 +49,15 @@ def lower_values(
         pointer=pointer,
         origin=context.origin(pointer),
     )
+
+
+def _by_type(node: Any, pointer: str) -> Iterator[Subschema]:
+    """A member; one of several types that has no title, and so no name of its own, as a member for each."""
+    kinds = node.get("type") if isinstance(node, dict) and not {"title", "$ref"} & node.keys() else None
+    if isinstance(kinds, list) and len(set(kinds) - {"null"}) > 1:
+        yield from (Subschema({**node, "type": kind}, pointer) for kind in kinds)
+    else:
+        yield Subschema(node, pointer)
 
 
 def lower_objects(context: Context, name: str, shape: Shape, *, pointer: str, define: DefineObject) -> ir.Definition:

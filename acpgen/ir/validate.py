@@ -12,7 +12,7 @@ from acpgen.ir import names
 from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.methods import messages_of
 from acpgen.ir.opened import as_written
-from acpgen.ir.order import references, types_of
+from acpgen.ir.order import reachable, references, types_of
 from acpgen.ir.relations import Coverage
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
@@ -52,6 +52,8 @@ def check_model(model: ir.Model, report: Report) -> None:
                     _check_leniency(field, model, report)
             case ir.UntaggedUnion(members=candidates):
                 _check_candidates(definition, candidates, coverage, report)
+                if definition.name in model.recursive:
+                    _check_repetition(definition, model, coverage, report)
             case ir.TaggedUnion():
                 _check_candidates(definition, definition.untagged, coverage, report)
 
@@ -158,6 +160,20 @@ def _check_candidates(
                 "ambiguous-union",
                 f"{union.name}: a value may fit both {one} and {other}; it becomes {one}, which comes first",
                 at=union.pointer,
+            )
+
+
+def _check_repetition(union: ir.UntaggedUnion, model: ir.Model, coverage: Coverage, report: Report) -> None:
+    """Refuse two members that contain the union and may fit one value: both are tried, at every level of the value."""
+    containing = [each for each in union.members if union.name in reachable([each.type], model)]
+    for one, other in combinations(containing, 2):
+        if not coverage.disjoint(one.type, other.type):
+            names = f"{_described(one.type)} and {_described(other.type)}"
+            report.error(
+                "ambiguous-recursion",
+                f"{union.name}: a value may fit both {names}, which contain {union.name} again",
+                at=union.pointer,
+                hint="reading takes twice as long for each level: let one member take arrays, and one take objects",
             )
 
 

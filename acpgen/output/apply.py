@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
+from acpgen.files import open_file
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
 from acpgen.output.plan import Change, Kind, Plan, compare, has_marker
 from acpgen.output.preconditions import check_folders_writable
@@ -79,11 +80,9 @@ def write_generated(target: Path, text: str) -> bool:
     Raises `InputError`, without any change, if another file is there.
     """
     limit = 2 * len(text.encode()) + 1
-    try:
-        with target.open("rb") as file:
-            old = file.read(limit)
-    except OSError:  # `write_file` says what is wrong, if it is
-        old = b""
+    old = b""
+    with suppress(InputError), open_file(target, label=target.as_posix()) as file:  # `write_file` says what is wrong
+        old = file.read(limit)
     if with_plain_ends(old) == text.encode():
         return False
     if old and not has_marker(old):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from acpgen.diagnostics import InputError, Location, input_error, internal_error
+from acpgen.output.conflicts import has_conflict, sides
 from acpgen.output.paths import LOCK_NAME, StrPath, foreign_file, path_flaw, read_below, shown
 from acpgen.text import MARKER, digest
 
@@ -31,12 +33,13 @@ _BROKEN_HINT = f"delete {LOCK_NAME} and build again: the first line of a file sh
 class Manifest:
     """A manifest from disk. `head` has the inputs and options of the build, `files` the SHA-256 of each file by path.
 
-    `names` are the public names of the package.
+    `names` are the public names of the package. One `in_conflict` has what both sides of a merge have, and no `head`.
     """
 
     head: Mapping[str, object]
     files: Mapping[str, str]
     names: tuple[str, ...] = ()
+    in_conflict: bool = False
 
 
 def is_manifest(data: bytes) -> bool:
@@ -109,11 +112,13 @@ def _canonical(head: Mapping[str, object]) -> str:
 
 def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     """Parse the manifest `data` of `folder`. Raises `InputError` as `read_manifest` does."""
-    # The bytes are searched first: a manifest with a merge conflict is broken, not foreign.
+    # The bytes are searched first: a manifest with a merge conflict is not foreign.
     if not is_manifest(data):
         raise foreign_file(folder, LOCK_NAME)
     if len(data) > _MOST_READ:
         raise _broken(folder, f"it is larger than {_MOST_READ // 1024**2} MiB")
+    if has_conflict(data):
+        return _parse_sides(data, folder)
     try:
         text = data.decode()
         raw = json.loads(text)
@@ -127,6 +132,20 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
     files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
     return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)))
+
+
+def _parse_sides(data: bytes, folder: StrPath) -> Manifest:
+    """What the manifests of both sides of a merge have, as far as they can be read."""
+    found: list[Manifest] = []
+    for side in sides(data.decode(errors="replace")):
+        with suppress(InputError):
+            found += [] if has_conflict(side.encode()) else [parse_manifest(side.encode(), folder)]
+    return Manifest(
+        head={},
+        files={path: recorded for each in found for path, recorded in each.files.items()},
+        names=tuple(sorted({name for each in found for name in each.names})),
+        in_conflict=True,
+    )
 
 
 def _parse_names(raw: object) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
-from acpgen.output.manifest import read_manifest, render_manifest
+from acpgen.output.conflicts import has_conflict, is_generated_in_conflict
+from acpgen.output.manifest import Manifest, read_manifest, render_manifest
 from acpgen.output.paths import LOCK_NAME, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
 from acpgen.output.preconditions import check_apart, check_files, check_folder
 from acpgen.text import HTML_MARKER, MARKER, digest, with_plain_ends
@@ -88,13 +89,13 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
     """
     check_folder(folder)
     report = Report()
-    recorded: Mapping[str, str] = {}
+    old: Manifest | None = None
     with report.collecting():
         old = read_manifest(folder)
-        recorded = old.files if old else {}
+    recorded = old.files if old else {}
     changes = _new_changes(folder, package, recorded=recorded, report=report)
     changes += _stale_changes(folder, package, recorded=recorded, report=report)
-    _report_edited(folder, changes, recorded=recorded, report=report)
+    _report_edited(folder, changes, old, report)
     return Plan(
         folder=Path(folder),
         changes=tuple(sorted(changes, key=lambda change: change.path)),
@@ -117,7 +118,7 @@ def _new_changes(
             continue
         kind = _kind(old, text.encode())
         # A foreign manifest was reported when it was read.
-        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not has_marker(old):
+        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not _is_generated(old):
             if path in recorded:
                 message = f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker"
                 hint = "delete it and build again; keep a copy of what you need from it"
@@ -134,17 +135,32 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
     return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
 
 
-def _report_edited(folder: StrPath, changes: Iterable[Change], *, recorded: Mapping[str, str], report: Report) -> None:
-    """Warn of each file that was edited since the last build, and is lost."""
+def _report_edited(folder: StrPath, changes: Iterable[Change], old: Manifest | None, report: Report) -> None:
+    """Warn of each file that was edited since the last build, and is lost. A merge is no edit: a note says so."""
+    in_conflict = [LOCK_NAME] if old and old.in_conflict else []
+    recorded = old.files if old else {}
     for change in changes:
-        if change.kind not in (Kind.UPDATE, Kind.DELETE) or change.path not in recorded:
+        if change.kind not in (Kind.UPDATE, Kind.DELETE) or change.path == LOCK_NAME:
             continue
         data = read_below(folder, change.path)
-        if data is not None and digest(data) != recorded[change.path]:
+        if data is not None and has_conflict(data):
+            in_conflict.append(change.path)
+        elif change.path not in recorded or (old and old.in_conflict):
+            continue
+        elif data is not None and digest(data) != recorded[change.path]:
             verb = "deleted" if change.kind is Kind.DELETE else "overwritten"
             message = f"{shown(folder, change.path)} was edited after the last build, and is {verb}"
             hint = "keep your own code outside of the package, and exclude the package from formatters"
             report.warning("edited-file", message, hint=hint)
+
+    if in_conflict:
+        files = f"{len(in_conflict)} file{'s' if len(in_conflict) > 1 else ''}"
+        message = f"a merge has left conflicts in {files} of {Path(folder).as_posix()}: the build resolves them"
+        report.note("merge-resolved", message, hint="the package follows from the configuration; commit both")
+
+
+def _is_generated(data: bytes) -> bool:
+    return has_marker(data) or is_generated_in_conflict(data)
 
 
 def has_marker(data: bytes) -> bool:

@@ -81,7 +81,7 @@ def check_apart(folder: StrPath) -> None:
     if (root / "__init__.py").exists():  # a generated one, or a file in the way
         return
     for path in sorted([*root.glob("*.py"), *root.glob("*/__init__.py")]):
-        if not path.read_bytes().startswith(MARKER.encode()):  # otherwise a build was killed
+        if path.is_file() and not path.read_bytes().startswith(MARKER.encode()):  # otherwise a build was killed
             message = f"the output folder {root.as_posix()} has the Python code {path.relative_to(root).as_posix()}"
             hidden = "which would import modules of the package in place of those of the standard library"
             raise input_error("folder-refused", f"{message}, {hidden}", hint=_OTHER_FOLDER)

@@ -64,6 +64,8 @@ def parse_source(data: bytes, *, label: str, name: str) -> Source:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise input_error("not-utf-8", f"{label} is not UTF-8: {error.reason} at byte {error.start}") from None
+    if "\0" in text:
+        raise input_error("not-text", f"{label} is no text: it has NUL characters", hint="is this an RFD?")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(lines) > MAX_LINES:
         raise input_error("file-too-large", f"{label} has more than {MAX_LINES} lines", hint="is this an RFD?")

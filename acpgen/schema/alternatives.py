@@ -46,6 +46,19 @@ class Union:
         tag = schema_map(member, "properties").get(self.tag)
         return isinstance(tag, dict) and tag.get("type") == "string" and not ({"enum", "const"} & tag.keys())
 
+    def lacks_tag(self, member: Any) -> bool:
+        """Whether a new `member` has no tag, although all others have one: it would take values of any tag.
+
+        Null has none. A tag is a required property, and a string.
+        """
+        kinds = {self.identity(each)[0] for each in self.members if not (isinstance(each, dict) and _is_null(each))}
+        if self.tag is None or "value" not in kinds or "untagged" in kinds:
+            return False
+        if self.identity(member)[0] == "value":
+            return not isinstance(_const_properties(member, self.definitions).get(self.tag), str)
+        parts = [layer for _, layer in layers(member, "", self.definitions)]
+        return self.identity(member)[0] == "untagged" or self.tag not in _required(parts)
+
     def find(self, member: Any) -> int | None:
         """The index of the member that has the identity of `member`."""
         wanted = self.identity(member)
@@ -107,8 +120,15 @@ def _likeness(union: Union, addition: Any, wanted: Mapping[str, Any]) -> tuple[b
 def _const_properties(member: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """The required properties of `member` with a constant value, each with its value."""
     parts = [layer for _, layer in layers(member, "", definitions)]
-    required = {name for layer in parts for name in schema_list(layer, "required") if isinstance(name, str)}
-    return dict(_consts(parts, required))
+    return dict(_consts(parts, _required(parts)))
+
+
+def _required(parts: list[dict[str, Any]]) -> set[str]:
+    return {name for layer in parts for name in schema_list(layer, "required") if isinstance(name, str)}
+
+
+def _is_null(member: dict[str, Any]) -> bool:
+    return member.get("type") == "null"
 
 
 def _consts(parts: list[dict[str, Any]], required: set[str]) -> Iterator[tuple[str, Any]]:

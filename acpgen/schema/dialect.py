@@ -94,10 +94,16 @@ def _misspelt(target: str, definitions: Mapping[str, Any]) -> str | None:
 
 
 def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
-    """Refuse definitions that contain themselves other than in a property, and chains of too many."""
-    edges = {name: _structural(node) for name, node in definitions.items()}
+    """Refuse definitions that contain themselves other than in a property, an array or a map, and long chains."""
+    _walk_chains({name: _structural(node, in_containers=False) for name, node in definitions.items()}, report)
+    if not report.errors:
+        edges = {name: _structural(node, in_containers=True) for name, node in definitions.items()}
+        _walk_chains(edges, report, may_repeat=True)
+
+
+def _walk_chains(edges: Mapping[str, Mapping[str, int]], report: Report, *, may_repeat: bool = False) -> None:
     levels: dict[str, int] = {}  # of the longest chain that starts with a definition
-    for start in definitions:
+    for start in edges:
         # a loop, not recursion: a chain may be longer than Python's stack
         path = {start: iter(edges[start])} if start not in levels else {}
         while path:
@@ -109,13 +115,15 @@ def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
                 levels[name] = max(map(sum, inside), default=1)
                 if levels[name] >= MAX_LEVELS > max(inside)[0]:
                     _report_chain(name, report)
+            elif target in path and may_repeat:
+                continue
             elif target in path:
                 names = list(path)
                 report.error(
                     "ref-cycle",
                     f"the definition contains itself: {' → '.join([*names[names.index(target) :], target])}",
                     at=definition_pointer(target),
-                    hint="let one of them refer to the other in a property",
+                    hint="let one of them refer to the other in a property, or in the items of an array or a map",
                 )
             elif target not in levels:
                 path[target] = iter(edges[target])
@@ -130,17 +138,24 @@ def _report_chain(name: str, report: Report) -> None:
     )
 
 
-def _structural(node: Any) -> dict[str, int]:
-    """The definitions that the shape of `node` depends on before any object is entered, each with its level."""
+def _structural(node: Any, *, in_containers: bool) -> dict[str, int]:
+    """The definitions that the shape of `node` depends on before any object is entered, each with its level.
+
+    `in_containers` includes those of the items of arrays and maps.
+    """
     found: dict[str, int] = {}
-    for name, level in _references_inside(node, 0):
+    entered = ("/properties", "/$defs", "/not", *(() if in_containers else _CONTAINERS))
+    for name, level in _references_inside(node, 0, entered):
         found[name] = max(level, found.get(name, 1))
     return found
 
 
-def _references_inside(node: Any, level: int) -> Iterator[tuple[str, int]]:
+_CONTAINERS = ("/items", "/additionalProperties", "/unevaluatedProperties")
+
+
+def _references_inside(node: Any, level: int, entered: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     if (name := referenced_definition(node)) is not None:
         yield name, level
     for pointer, child in children(node, ""):
-        if not pointer.startswith(("/properties", "/$defs", "/not")):
-            yield from _references_inside(child, level + 1)
+        if not pointer.startswith(entered):
+            yield from _references_inside(child, level + 1, entered)

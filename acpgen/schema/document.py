@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from acpgen.diagnostics import Location, Report, input_error
+from acpgen.files import read_file, too_large
 from acpgen.text import digest
 
 
@@ -120,7 +121,15 @@ class Places:
         line = bisect(self._lines, offset)
         start = self._lines[line - 1]
         excerpt, _, _ = self._text[start : start + _EXCERPT].partition("\n")
-        return Location(self._label, line, offset - start + 1, excerpt.rstrip())
+        return Location(self._label, line, offset - start + 1, excerpt.rstrip() if self._is_shown(offset) else "")
+
+    def _is_shown(self, offset: int) -> bool:
+        """Whether an excerpt may be shown: not of a file that is no schema, whose content may be secret.
+
+        Such a file is no JSON object, or it is one, and the mistake is the object as a whole.
+        """
+        start = _skip_space(self._text, 0)
+        return self._text.startswith("{", start) and offset > start
 
 
 def _skip_space(text: str, offset: int) -> int:
@@ -156,21 +165,14 @@ def read_document(path: Path, *, label: str, origin: str) -> Document:
 
 
 def read_bytes(path: Path, *, label: str) -> bytes:
-    """Read a file of limited size; raises `InputError` if it is too large or cannot be read."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
-    check_size(len(data), label)
-    return data
+    """Read a file of limited size; raises `InputError` if it is too large, no regular file, or cannot be read."""
+    return read_file(path, label=label, most=MAX_BYTES)
 
 
 def check_size(size: int, label: str) -> None:
     """Raise `InputError` for an input file with more than `MAX_BYTES` bytes."""
     if size > MAX_BYTES:
-        limit = f"{MAX_BYTES // 1024**2} MiB"
-        raise input_error("file-too-large", f"{label} is larger than {limit}", hint="is this a schema?")
+        raise too_large(label, MAX_BYTES)
 
 
 def parse_document(data: bytes, *, label: str, origin: str) -> Document:

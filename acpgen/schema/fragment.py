@@ -159,6 +159,10 @@ def fragment_schema() -> Any:
 
 def _check_format(root: dict[str, Any], report: Report) -> None:
     """Report the problems that the JSON Schema of the fragment format finds."""
+    if not root.keys() & {"fragment", "id"}:  # another file: nothing of it is shown
+        hint = fragment_schema()["properties"]["fragment"]["description"]
+        report.error(_FORMAT, "this is no extension: `fragment` and `id` are missing", at="", hint=hint)
+        return
     # imported late: the import takes as long as a small build
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 

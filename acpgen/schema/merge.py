@@ -195,6 +195,9 @@ class Merger:
                     self._add_member(Part(merged, at, what), name, union, member)
 
     def _add_member(self, part: Part, name: str, union: Union, member: Any) -> None:
+        if union.lacks_tag(member):
+            self._refuse_untagged(part, union.tag)
+            return
         array, known = join(definition_pointer(name), union.key), union.find(member)
         if known is not None:
             self._compare(part, join(array, known), member)
@@ -208,6 +211,15 @@ class Merger:
             self._append(join(array, moved, "not", "anyOf"), exclusion, part.source)
         kind, text = union.identity(member)
         part.merged.change(name, *([str(json.loads(text))] if kind == "value" else []))
+
+    def _refuse_untagged(self, part: Part, tag: str | None) -> None:
+        own = f'"{tag}": {{"type": "string", "const": "…"}}'
+        part.merged.report.error(
+            "fragment-untagged",
+            f"{part.name} has no tag of its own: all other members require the property {tag!r}, each with a constant",
+            at=part.at,
+            hint=f"add {own} to its `properties`, and {tag!r} to its `required`",
+        )
 
     def _add_enum_value(self, merged: Merged, at: str, name: str, member: Any) -> None:
         """Add the constant of `member` to an enumeration that is written with the keyword `enum`."""

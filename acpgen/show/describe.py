@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Location, input_error
@@ -19,10 +19,10 @@ from acpgen.ir.order import references
 from acpgen.ir.relations import Coverage, without_null
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
-from acpgen.schema.document import resolve
-from acpgen.schema.walk import definition_pointer, description, methods_of, schema_map
+from acpgen.schema.document import join, resolve
+from acpgen.schema.walk import definition_pointer, description, find_property, methods_of, schema_list, schema_map
 from acpgen.show.example_values import Example, example_of
-from acpgen.show.occurrences import ValueEntry, find_value, known_values
+from acpgen.show.occurrences import Occurrence, ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
 
 
@@ -157,7 +157,7 @@ class Describer:
         found: list[Description] = [self._named(name)] if is_named else []
         found += [self._method(method) for method in self._model.methods if name in (method.wire, method.name)]
         found += self._unhandled(name)
-        if (value_entry := find_value(name, self._model, self._usage)) is not None:
+        if (value_entry := find_value(name, self._model, self._usage, partial(self._origin_of, name))) is not None:
             found.append(value_entry)
         if not found:
             methods = (each for method in self._model.methods for each in (method.wire, method.name))
@@ -317,6 +317,26 @@ class Describer:
         fragment = next((each for each in self._composed.fragments if each.origin == name), None)
         spec, status = (fragment.spec, fragment.status) if fragment is not None else (None, None)
         return Origin(name=name, extension=spec, status=status, place=place, pointer=original)
+
+    def _origin_of(self, value: str, place: Occurrence) -> str:
+        """The origin of the member of a union, or the value of an enumeration, that a value stands for."""
+        owner = self._model.by_name.get(place.owner)
+        if owner is None:
+            return self._model.origin
+        node = resolve(self._composed.root, owner.pointer)
+        for keyword in ("oneOf", "anyOf", "enum"):
+            for index, member in enumerate(schema_list(node, keyword)):
+                pointer = join(owner.pointer, keyword, index)
+                if str(self._constant(member, pointer, place.key)) == value:
+                    return self._composed.origin(pointer)
+        return self._composed.origin(owner.pointer)
+
+    def _constant(self, member: Any, pointer: str, key: str | None) -> Any:
+        """The constant that a member of a union has, itself or as its property `key`."""
+        if key is not None:
+            found = find_property(member, pointer, key, self._definitions)
+            pointer, member = found if found is not None else (pointer, None)
+        return member.get("const") if isinstance(member, dict) else member
 
     def _extended_by(self, pointer: str) -> Iterator[Origin]:
         """The parts below `pointer` that an extension brought, without the parts of such parts."""

@@ -72,7 +72,7 @@ def _value_of(entry: ValueEntry) -> Iterator[str]:
         if number:
             yield ""
         yield from folded(f"{json.dumps(entry.value, ensure_ascii=False)}: {_meaning(each)}")
-        yield f"  from: {entry.origin}"
+        yield from folded(f"  from: {each.origin}")
         yield from _prose(each.doc)
         yield from _section("Used by", map(_carrier, each.messages))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from acpgen.ir import model as ir
@@ -14,7 +14,8 @@ class Occurrence:
     """A place that gives a value its meaning.
 
     `kind` is "tag", "value" or "error", and `owner` the union, enum or exception. A tag is the value of the property
-    `key`, and stands for the class `selects`; an error has a `code`. `messages` carry the type.
+    `key`, and stands for the class `selects`; an error has a `code`. `messages` carry the type. `origin` is that of the
+    member of the union or enum: the base schema, or an extension.
     """
 
     kind: str
@@ -23,19 +24,22 @@ class Occurrence:
     selects: str | None = None
     code: int | None = None
     doc: str
+    origin: str = ""
     messages: tuple[Carrier, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueEntry:
-    """A value, with all places that give it a meaning. `origin` is the base schema."""
+    """A value, with all places that give it a meaning. `origin` is theirs, or the base schema if they differ."""
 
     value: str
     origin: str
     occurrences: tuple[Occurrence, ...]
 
 
-def find_value(text: str, model: ir.Model, usage: TypeUsage) -> ValueEntry | None:
+def find_value(
+    text: str, model: ir.Model, usage: TypeUsage, origin_of: Callable[[Occurrence], str]
+) -> ValueEntry | None:
     """The value that a message or a log has as `text`; None if the model has none."""
     found = [place for value, place in _places(model) if value == text]
     if not found:
@@ -43,7 +47,9 @@ def find_value(text: str, model: ir.Model, usage: TypeUsage) -> ValueEntry | Non
     carried = (
         each if each.kind == "error" else replace(each, messages=usage.of(each.owner).messages) for each in found
     )
-    return ValueEntry(value=text, origin=model.origin, occurrences=tuple(carried))
+    places = tuple(replace(each, origin=origin_of(each)) for each in carried)
+    origins = {each.origin for each in places}
+    return ValueEntry(value=text, origin=origins.pop() if len(origins) == 1 else model.origin, occurrences=places)
 
 
 def known_values(model: ir.Model) -> set[str]:

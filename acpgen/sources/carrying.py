@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
-from acpgen.diagnostics import Diagnostic, Severity
-from acpgen.schema.bundled import bundled_fragments
+from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.schema.bundled import bundled_fragments, is_bare, is_path
 from acpgen.schema.document import Document
 from acpgen.schema.fitting import Fit, Verdict, best_fit, has_landed
 from acpgen.schema.fragment import Fragment
-from acpgen.sources.inputs import Extension, Inputs, Schema
+from acpgen.sources.inputs import Extension, Inputs, Schema, find_extension
 from acpgen.text import cut
 
 
-def carry_over(fragments: Sequence[Fragment], inputs: Inputs, *, spec: str) -> tuple[Inputs, list[Diagnostic]]:
+def carry_over(
+    fragments: Sequence[Fragment], inputs: Inputs, *, spec: str, configured: Sequence[str] | None = None
+) -> tuple[Inputs, list[Diagnostic]]:
     """Add to `inputs`, the schema `spec`, those of `fragments` that fit it, without those that it has already.
 
-    A bundled extension becomes the revision that fits. Returns a note for each that is part of the schema by now, and a
-    warning for each that is left out.
+    A bundled extension becomes the revision that fits. If the package is configured, its `configured` extensions take
+    the place of `fragments`, as in a build: a bare name is the newest revision that fits. Returns a note for each that
+    is part of the schema by now, and a warning for each that is left out.
     """
     present = {fragment.id for fragment in inputs.fragments}
-    fits = [_fit(each, fragments, inputs.schema) for each in fragments if each.id not in present]
+    newest = frozenset(configured or ()) & {each.id for each in bundled_fragments(inputs.protocol)}
+    if configured is not None:
+        fragments = list(_configured(configured, fragments, inputs.schema))
+    fits = [_fit(each, fragments, inputs.schema, newest) for each in fragments if each.id not in present]
     kept = _with_requirements([found.fragment for found in fits if found.verdict.fits], present)
     diagnostics = [found for each in fits if (found := _remark(each, inputs.base, spec, is_kept=each.fragment in kept))]
     return inputs.extended([Extension.of_fragment(each) for each in kept]), diagnostics
+
+
+def _configured(specs: Sequence[str], fragments: Sequence[Fragment], schema: Schema) -> Iterator[Fragment]:
+    """The extensions that a build would look for. Raises `InputError` for a file that is not there."""
+    for spec in specs:
+        known = [*fragments, *reversed(bundled_fragments(schema.protocol))] if is_bare(spec) else []
+        named = next((each for each in known if each.id == spec), None)
+        if named is not None:
+            yield named
+        elif is_path(spec):
+            fragment = find_extension(spec, schema).fragment
+            yield from [fragment] if schema.protocol in fragment.protocols else []
+        else:
+            with suppress(InputError):  # it may be for another protocol of the package
+                yield find_extension(spec, schema).fragment
 
 
 def _remark(found: Fit, base: Document, spec: str, *, is_kept: bool) -> Diagnostic | None:
@@ -40,12 +62,17 @@ def _remark(found: Fit, base: Document, spec: str, *, is_kept: bool) -> Diagnost
     return Diagnostic(code="extension-left-out", severity=Severity.WARNING, message=message, hint=hint)
 
 
-def _fit(fragment: Fragment, others: Sequence[Fragment], schema: Schema) -> Fit:
-    """The fit of a fragment, or of another revision of it if it is bundled and does not apply itself."""
+def _fit(fragment: Fragment, others: Sequence[Fragment], schema: Schema, newest: frozenset[str]) -> Fit:
+    """The fit of a fragment, or of another revision of it if it is bundled and does not apply itself.
+
+    Of the extensions `newest`, the newest revision that applies has precedence.
+    """
     bundled = bundled_fragments(schema.protocol)
     revisions = [fragment]
     if any(each.document.digest == fragment.document.digest for each in bundled):
         revisions += [each for each in reversed(bundled) if each.id == fragment.id and each.spec != fragment.spec]
+        if fragment.id in newest:
+            revisions = [each for each in reversed(bundled) if each.id == fragment.id]
     others = [*others, *bundled]
     return best_fit(revisions, schema.document, protocol=schema.protocol, facts=schema.facts, others=others)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.document import check_size
 
+_INERT = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""The configuration of a repository cannot name programs to run."""
 _QUIET = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 """No translated messages, no network, no locks, no questions."""
 
@@ -38,6 +42,17 @@ def read_in_revision(spec: str, *, in_folder: str) -> tuple[str, bytes]:
         raise input_error("no-such-file", f"{spec!r} is not a file, but a {kind}")
     check_size(int(_git("cat-file", "-s", blob)), spec)
     return spec, _git("cat-file", "blob", blob)
+
+
+def is_ignored(path: Path) -> bool:
+    """Whether git leaves the file `path` out of commits. False if it is tracked, or without git or a repository."""
+    folder = next((each for each in path.parents if each.is_dir()), None)
+    if folder is None or shutil.which("git") is None:
+        return False
+    with suppress(InputError):
+        name = os.path.relpath(path, folder)
+        return _run("-C", str(folder), *_INERT, "check-ignore", "--quiet", "--", name).returncode == 0
+    return False
 
 
 def _check(spec: str, revision: str) -> None:

@@ -34,6 +34,17 @@ Files = Mapping[str, File]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the project knows: the `files` that packages may have been built from, and the extensions of the package.
+
+    `configured` is None if no package of the comparison is configured.
+    """
+
+    files: Files
+    configured: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has.
 
@@ -118,13 +129,13 @@ def resolve_both(
     protocol: int | None,
     extensions: Sequence[str],
     own: tuple[Sequence[str], Sequence[str]],
-    files: Files,
+    known: Known,
 ) -> Subjects:
     """Resolve two specs. Packages of several protocols make several pairs.
 
-    Both sides get `extensions`, and each its `own`; one that is no package and has none gets those of the other side.
-    `protocol` is that of schema files; its default is the protocol of the other side. `files` are the inputs of
-    packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not
+    Both sides get `extensions`, and each its `own`; one that is no package and has none gets those of the other side,
+    or those that are configured for it. `protocol` is that of schema files; its default is the protocol of the other
+    side. Raises `InputError` for everything that does not exist, cannot be read, or is not
     valid.
     """
     specs = (old, new)
@@ -136,7 +147,15 @@ def resolve_both(
     sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
     others = ([None if more else each for each in side] for side, more in zip(sides[::-1], own, strict=True))
     olds, news = _all(
-        partial(_resolve, spec, side, other, protocol=number, extensions=[*extensions, *more], files=files)
+        partial(
+            _resolve,
+            spec,
+            side,
+            other,
+            protocol=number,
+            extensions=[*extensions, *more],
+            known=known,
+        )
         for spec, side, other, more in zip(specs, sides, others, own, strict=True)
     )
     is_one = min(len(before), len(after)) == 1
@@ -178,10 +197,10 @@ def _resolve(
     *,
     protocol: int,
     extensions: Sequence[str],
-    files: Files,
+    known: Known,
 ) -> list[Subject]:
     """The subjects of one side, each with the extensions that fit it, and those of the package among `others`."""
-    inputs = [_inputs(each, protocol, files).parsed() for each in parts]
+    inputs = [_inputs(each, protocol, known.files).parsed() for each in parts]
     fitting = _fitting(inputs, extensions)
     subjects: list[Subject] = []
     for part, other, each in zip(parts, others, inputs, strict=True):
@@ -190,7 +209,8 @@ def _resolve(
         if isinstance(part, _Package):
             subject = replace(subject, options=part.options, is_subpackage=not part.is_only)
         elif isinstance(other, _Package):
-            carried, notes = carry_over(_built_from(other, files).fragments, subject.inputs, spec=spec)
+            fragments = _built_from(other, known.files).fragments
+            carried, notes = carry_over(fragments, subject.inputs, spec=spec, configured=known.configured)
             subject = replace(subject, inputs=carried, notes=notes)
         subjects.append(subject)
     return subjects
@@ -279,6 +299,11 @@ def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
 
 
 # --- Manifests ------------------------------------------------------------------------------------------------------
+
+
+def built_from(lock: File, files: Files) -> list[Inputs]:
+    """The inputs of each protocol of a package, by its manifest. Raises `InputError` if they are not known."""
+    return [_built_from(each, files) for each in _read_package(lock)]
 
 
 def _built_from(package: _Package, files: Files) -> Inputs:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+from acpgen.files import open_file
 from acpgen.ir import model as ir
 from acpgen.ir.names import class_name
 from acpgen.schema.bundled import bundled_fragments
@@ -95,11 +96,7 @@ def _entries(file: Path) -> Iterator[Entry]:
 
 def _lines(file: Path, part: str) -> Iterator[Entry]:
     path = _sibling(file, part)
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise input_error("unreadable", f"cannot read {path.as_posix()}: {error.strerror}") from None
-    with stream:
+    with open_file(path, label=path.as_posix(), code="unreadable") as stream:
         yield from read_entries(iter(lambda: stream.readline(LONGEST + 1), b""), part)
 
 

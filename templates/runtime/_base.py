@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 
+if sys.version_info < (3, 10):
+    raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
+
 T = TypeVar("T")
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from itertools import islice
 from math import isfinite
 from reprlib import Repr
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
@@ -40,6 +41,8 @@ class _Excerpt(Repr):
 _shown = _Excerpt()
 _MAX_SHOWN = 160
 _MAX_BITS = 4096
+_MOST_LINES = 50
+"""Of an error: one in a type that contains itself would have some for each level."""
 
 
 class DecodeError(ValueError):
@@ -72,7 +75,8 @@ class DecodeError(ValueError):
         return self
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(()))
+        *lines, last = islice(self._lines(()), _MOST_LINES + 1)
+        return "\n".join([*lines, last if len(lines) < _MOST_LINES else "…"])
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({next(self._lines(()))!r})"
@@ -620,6 +624,8 @@ def first_fit(value: Any, expected: str, candidates: tuple[Candidate[T], ...]) -
         except DecodeError as error:
             error.member = name
             reasons.append(error)
+        except RecursionError:  # in a type that contains itself
+            reasons.append(DecodeError("a value that is nested less deep", "one that Python cannot read"))
         _opened.set(False)
         if records is not None:
             del records[known:]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from traceback import walk_tb
 from types import FrameType, MemberDescriptorType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from .._base import UNSET, Method, Struct
 from .._decode import excerpt
@@ -155,9 +155,11 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
         parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in members.items())
     elif isinstance(hint, type) and isinstance(value, Struct) and isinstance(value, hint):
         parts = _fields(value, path)
+    elif hint is Any or isinstance(hint, (str, ForwardRef)):  # the latter where a type contains itself again
+        return None
     else:
         accepted = (int, float) if hint is float else origin or hint
-        fits = value in inner if origin is Literal else hint is Any or isinstance(value, accepted)
+        fits = value in inner if origin is Literal else isinstance(value, accepted)
         return None if fits else _Misfit(path, expected, value)
     return next(filter(None, (_misfit(*part) for part in parts)), None)
 
