@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from ..decision import decides
 from ..known import ToolCallStatus, ToolKind
 from ..types import (
     ContentBlock,
@@ -174,6 +175,7 @@ class RunningToolCall:
             await self.add(text)
         await self.update(status="failed")
 
+    @decides
     async def permission(
         self, options: Sequence[PermissionOption] | None = None, *, foreground: bool = True
     ) -> PermissionAnswer:
