@@ -148,9 +148,22 @@ class Remote:
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
-        """True if the peer has advertised the capability that this method needs, or if it needs none."""
+        """True if the peer has advertised the capability that this method needs, or if it needs none.
+
+        `method` is the name on the wire, or that of a method of this class. False for a method that only another
+        version of the protocol has. True for an extension that the schema does not have, which is never refused here:
+        what the peer has of these is in its `_meta`. Raises `ValueError` for all other names, as of a capability.
+        """
+        name = wire_name(self.METHODS, method, type(self).__name__)
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
-        return supports is None or supports(method)
+        return name is not None and (supports is None or supports(name))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .on_demand.misnamed import no_attribute
+
+            raise no_attribute(self, name)
 
     async def _call(self, method: str, params: Any) -> R:  # pyright: ignore[reportInvalidTypeVarUse]
         """Send a request. The annotation of the caller says what the result is."""
@@ -180,6 +193,18 @@ class Remote:
         from .on_demand.mistakes import in_call
 
         return in_call(type(self), record, params, error)
+
+
+def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
+    """The name on the wire of one of `methods`, from that or from its name in Python; None if another version has it.
+
+    Raises `ValueError` for other names, and `TypeError` for what is no name; `owner` has the methods.
+    """
+    if name.__class__ is str and name in methods:
+        return name
+    from .on_demand.misnamed import other_name
+
+    return other_name(methods, name, owner)
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
