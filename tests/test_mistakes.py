@@ -26,6 +26,23 @@ class Printer(Client):
 
 class Plain: pass
 
+class Alone:
+    def __init__(self): pass
+
+class WithoutStub(Agent):
+    def __init__(self): super().__init__(None)
+
+class WithoutBase(Agent):
+    def __init__(self, client): super().__init__()
+
+class Failing(Agent):
+    def __init__(self, client): raise TypeError("of the user's own")
+
+class Sdk:
+    def on_connect(self, conn): pass
+
+def make_nothing(): return Echo(None)
+
 async def make_agent(client): return Echo(client)
 
 async def main(transport, options):
@@ -187,6 +204,37 @@ def test_handlers(packages: Packages, body: str, last: str) -> None:
     assert {message.get("method") for message in outcome.sent} == {None}
 
 
+TURNS = {
+    "work without params": (
+        "async def work(self): pass",
+        "Echo.work cannot be called as its base does (Echo.work() takes 1 positional argument but 2 were given): "
+        "write `async def work(self, params: PromptRequest) -> StopReason | PromptResponse | None`",
+    ),
+    "work with other params": (
+        "async def work(self, session_id, prompt): pass",
+        "Echo.work cannot be called as its base does (Echo.work() missing 1 required positional argument: 'prompt'): ",
+    ),
+    "work is not async": (
+        "def work(self, params): return 'end_turn'",
+        "Echo.work is no coroutine function (the work on a prompt must be a coroutine, found str",
+    ),
+    "work has a yield": (
+        "async def work(self, params): yield 'hi'",
+        "Echo.work is no coroutine function (the work on a prompt must be a coroutine, found async_generator",
+    ),
+}
+PROMPT = {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
+
+
+@pytest.mark.parametrize(("body", "last"), TURNS.values(), ids=TURNS.keys())
+def test_work_of_a_turn(packages: Packages, body: str, last: str) -> None:
+    code = ECHO.replace("(Agent)", "(TurnAgent)") + _indented(body)
+    outcome = run_agent(packages(V1), code, PROMPT)
+    assert last in outcome.last
+    deeper = f"{code}\nclass Base(Echo): pass\n\nclass Echo(Base): pass\n"
+    assert last in run_agent(packages(V1), deeper, PROMPT).last
+
+
 def _indented(body: str) -> str:
     return textwrap.indent(textwrap.dedent(body), "    ")
 
@@ -310,9 +358,36 @@ STARTS = {
     ),
     "serve_agent of a client": (
         "await serve_agent(Printer, transport)",
-        "Printer made a Printer: it must extend the class that goes with RemoteClient",
+        "Printer made a Printer: it must extend Agent, which goes with RemoteClient",
     ),
-    "serve_agent of another class": ("await serve_agent(Plain, transport)", "Plain() takes no arguments"),
+    "serve_agent of another class": (
+        "await serve_agent(Plain, transport)",
+        "Plain does not extend Agent (Plain() takes no arguments): write `class Plain(Agent)`",
+    ),
+    "serve_agent of another class with a constructor": (
+        "await serve_agent(Alone, transport)",
+        "Alone does not extend Agent (Alone.__init__() takes 1 positional argument but 2 were given): write `class Al",
+    ),
+    "serve_agent of a class whose constructor has no parameter": (
+        "await serve_agent(WithoutStub, transport)",
+        "WithoutStub cannot be called with the stub of its peer (WithoutStub.__init__() takes 1 positional argument but "
+        "2 were given): write `def __init__(self, client: RemoteClient)`",
+    ),
+    "serve_agent of a class that does not pass the stub": (
+        "await serve_agent(WithoutBase, transport)",
+        "WithoutBase failed (Agent.__init__() missing 1 required positional argument: 'client'): "
+        "call `super().__init__(client)`",
+    ),
+    "serve_agent of a class that fails": ("await serve_agent(Failing, transport)", "TypeError: of the user's own"),
+    "serve_agent of a class of the official SDK": (
+        "await serve_agent(Sdk, transport)",
+        "Sdk does not extend Agent (Sdk() takes no arguments): write `class Sdk(Agent)`",
+    ),
+    "serve_agent of a function without a parameter": (
+        "await serve_agent(make_nothing, transport)",
+        "make_nothing cannot be called with the stub of its peer (make_nothing() takes 0 positional arguments but 1 "
+        "was given): write `def make_nothing(client: RemoteClient)`",
+    ),
     "serve_agent of a function that returns nothing": (
         "await serve_agent(lambda client: None, transport)",
         "<lambda> made None: it must extend",
@@ -332,7 +407,7 @@ STARTS = {
         async with connect(Echo, transport):
             pass
         """,
-        "Echo made an Echo: it must extend the class that goes with RemoteAgent",
+        "Echo made an Echo: it must extend Client, which goes with RemoteAgent",
     ),
     "spawn_agent of an instance": (
         'spawn_agent(Printer(), ["agent"])',

@@ -156,7 +156,7 @@ def test_supports_refuses_a_name_that_nothing_has(packages: Packages, name: str)
             assert not peer.stub.supports("fs_write_text_file")
             assert peer.stub.supports("_acme/undo")  # it is not refused
             for side in (peer.stub, peer.connection):
-                with pytest.raises(ValueError, match="test_runtime_misnamed.py") as caught:
+                with pytest.raises(ValueError, match=r"test_runtime_misnamed\.py") as caught:
                     side.supports(name)
                 assert ASKED[name] in str(caught.value)
 
@@ -218,7 +218,7 @@ OF_THE_SDK = {
 def test_names_of_the_official_sdk_on_a_stub(packages: Packages, stub: str) -> None:
     acp = packages(V1)
     for name, meant in OF_THE_SDK[stub].items():
-        with pytest.raises(AttributeError, match="test_runtime_misnamed.py") as caught:
+        with pytest.raises(AttributeError, match=r"test_runtime_misnamed\.py") as caught:
             getattr(getattr(acp, stub)(None), name)
         assert meant in str(caught.value), name
         assert f"'{stub}' object has no attribute '{name}'" in str(caught.value)

@@ -170,7 +170,7 @@ class Remote:
         record = self.METHODS[method]
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             raise self._wrong(record, params, error) from error
         result = await self._peer.request(method, raw)
         try:
@@ -185,7 +185,7 @@ class Remote:
         record = record.notification or record
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             raise self._wrong(record, params, error) from error
         return self._peer.notify(method, raw)
 
@@ -228,7 +228,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
         raise
     try:
         return record.gives.encode(result)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         from .on_demand.mistakes import in_result
 
         raise in_result(handler, record, result, error, name=record.handler) from error
@@ -375,16 +375,22 @@ def check_factory(factory: Any, role: str, other: Any) -> None:
 
 def make_handler(factory: Factory, stub: Any) -> Any:
     """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
-    found: Any = factory(stub)
+    try:
+        found: Any = factory(stub)
+    except TypeError as error:
+        from .on_demand.mistakes import in_factory
+
+        if (mistake := in_factory(factory, error, stub)) is error:
+            raise
+        raise mistake from error
     role = type(stub).__module__.rpartition(".")[2]  # the same for each version
     generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
     if any(module.rpartition(".")[2] == role for module in generated):
         return found
-    from .on_demand.mistakes import hint_for, shown
+    from .on_demand.mistakes import handler_of, hint_for, name_of, shown
 
-    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
-    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
-    raise TypeError(f"{name} made {shown(found)}{hint}")
+    hint = hint_for(found) or f": it must extend {handler_of(stub).__name__}, which goes with {type(stub).__name__}"
+    raise TypeError(f"{name_of(factory)} made {shown(found)}{hint}")
 
 
 def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:

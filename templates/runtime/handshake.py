@@ -359,7 +359,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     codec = handler.CODEC
     try:
         raw: Any = codec.encode(message)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         from .on_demand.mistakes import in_message
 
         raise in_message(_called(handler), message, error) from error

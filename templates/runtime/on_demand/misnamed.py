@@ -32,7 +32,8 @@ def meant_handlers(
 def other_name(methods: Mapping[str, Method], name: Any, owner: str) -> str | None:
     """The name on the wire of the method with this name in Python; None if only another version has such a method.
 
-    A name that starts with `_` is an extension, and stays as it is. Raises `ValueError` for other names, and `TypeError` for what is no name; `owner` has the methods.
+    A name that starts with `_` is an extension, and stays as it is. Raises `ValueError` for other names, and
+    `TypeError` for what is no name; `owner` has the methods.
     """
     if not isinstance(name, str):
         raise TypeError(f"supports(){caller()} got {shown(name)}; expected the name of a method of {owner}")

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from traceback import walk_tb
-from types import FrameType, MemberDescriptorType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from types import FrameType, FunctionType, MemberDescriptorType, UnionType
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .._base import UNSET, Method, Struct
 from .._decode import excerpt
 from ..dispatch import Handler, Remote
 
+T = TypeVar("T")
+
 _MAX_NAMED: Final = 4
+_MAX_SHOWN: Final = 100
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
+
+
+def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
+    """What `explain` returns; `otherwise` if it fails, as for a value that raises when somebody looks at it.
+
+    So an explanation never hides the error that it is about.
+    """
+    try:
+        return explain(*values)
+    except Exception:
+        return otherwise
 
 
 # --- Handlers --------------------------------------------------------------------------------------------------------
@@ -22,12 +37,22 @@ _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
-    `found` is `UNSET` if it has not returned. None if the method itself has raised `error`.
+    `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
+    extends, has called a method of the user in vain, or where the user has called a function of this package with
+    something else than it takes. None if the method itself has raised `error`.
     """
+    return safely(_in_handler, handler, name, found, error, otherwise=None)
+
+
+def _in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
-    if error.__traceback__ is None or error.__traceback__.tb_next is not None or inspect.isawaitable(found):
+    if error.__traceback__ is None:
+        return None
+    if error.__traceback__.tb_next is not None:
+        return _in_override(kind, error) or in_argument(error)
+    if inspect.isawaitable(found):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -35,6 +60,85 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
     if inspect.isasyncgen(found):
         return TypeError(f"{method} is an async generator: send messages by the stub, without `yield`, and {hint}")
     return TypeError(f"{method} returned {shown(found)}, which cannot be awaited: {hint}")
+
+
+def _in_override(kind: type[Any], error: Exception) -> TypeError | None:
+    """The explanation for a method that a base of this package calls, and that has other parameters or no `async`."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    if not _is_ours(frame.f_globals.get("__name__", "")):
+        return None
+    for name, theirs, ours in _overridden(kind):
+        hint = f"write `async def {name}{_signature(kind, name)}`"
+        if str(error).startswith(f"{theirs.__qualname__}()"):
+            return TypeError(f"{kind.__name__}.{name} cannot be called as its base does ({error}): {hint}")
+        is_plain = inspect.iscoroutinefunction(ours) and not inspect.iscoroutinefunction(theirs)
+        if is_plain and ("await" in str(error) or "coroutine" in str(error)):
+            return TypeError(f"{kind.__name__}.{name} is no coroutine function ({error}): {hint}")
+    return None
+
+
+def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionType]]:
+    """The methods of the user that override one of this package, each with that."""
+    for name in dict.fromkeys(name for base in kind.__mro__ if not _is_ours(base.__module__) for name in vars(base)):
+        found = [(base, inspect.unwrap(vars(base)[name])) for base in kind.__mro__ if name in vars(base)]
+        ours = [method for base, method in found if _is_ours(base.__module__) and isinstance(method, FunctionType)]
+        owner, theirs = found[0]
+        if ours and not _is_ours(owner.__module__) and isinstance(theirs, FunctionType):
+            yield name, theirs, ours[0]
+
+
+def in_argument(error: BaseException) -> TypeError | None:
+    """The explanation for a function of this package that failed because of an argument; None if there is none."""
+    calls = _calls_of_ours(error)
+    if not calls or error.__cause__ is not None:  # it was explained already
+        return None
+    (first, line), (called, _) = calls
+    code, values = called.f_code, called.f_locals
+    owner = type(values["self"]) if "self" in values else None
+    found = called.f_globals.get(code.co_name) if owner is None else getattr(owner, code.co_name, None)
+    function = inspect.unwrap(found) if callable(found) else None
+    if not isinstance(function, FunctionType) or function.__code__ is not code:
+        return None
+    texts, hints = inspect.get_annotations(function), get_type_hints(function)
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        misfit = _misfit(values[name], hints[name], "", str(texts[name])) if name in hints else None
+        if misfit is not None:
+            start = f"{function.__qualname__}, called by {_place(first, line)}, got {shown(misfit.value)} for {name}"
+            hint = hint_for(misfit.value, misfit.expected)
+            return TypeError(f"{start}{misfit.path}; expected {misfit.expected}{hint}")
+    return None
+
+
+def in_factory(factory: Any, error: TypeError, *stubs: object) -> TypeError:
+    """The explanation for a factory that cannot be called with `stubs`; `error` itself if it has failed later."""
+    return safely(_in_factory, factory, error, stubs, otherwise=error)
+
+
+def _in_factory(factory: Any, error: TypeError, stubs: tuple[object, ...]) -> TypeError:
+    base, name = handler_of(stubs[0]), name_of(factory)
+    names = [*inspect.signature(base).parameters]
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        is_of_base = str(error).startswith(f"{base.__name__}.__init__()")
+        return (
+            TypeError(f"{name} failed ({error}): call `super().__init__({', '.join(names)})`") if is_of_base else error
+        )
+    if isinstance(factory, type) and not issubclass(factory, base):
+        return TypeError(f"{name} does not extend {base.__name__} ({error}): write `class {name}({base.__name__})`")
+    parameters = ", ".join(f"{each}: {type(stub).__name__}" for each, stub in zip(names, stubs))
+    takes = f"def __init__(self, {parameters})" if isinstance(factory, type) else f"def {name}({parameters})"
+    return TypeError(f"{name} cannot be called with the stub of its peer ({error}): write `{takes}`")
+
+
+def handler_of(stub: object) -> type[Any]:
+    """The class to extend for a handler that calls its peer by `stub`."""
+    module = next(each.__module__ for each in type(stub).__mro__ if _is_ours(each.__module__))
+    found = (each for each in vars(sys.modules[module]).values() if isinstance(each, type) and "METHODS" in vars(each))
+    return next(each for each in found if each.__module__ == module and not issubclass(each, Remote))
+
+
+def name_of(factory: Any) -> str:
+    """The name of a class or function."""
+    return str(getattr(factory, "__qualname__", type(factory).__name__)).rpartition("<locals>.")[2]
 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
@@ -51,7 +155,7 @@ def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
 
 def _signature(kind: type[Any], name: str) -> str:
     """The signature of a method as the class of this package has it."""
-    owner = next(base for base in kind.__mro__ if "METHODS" in vars(base) and hasattr(base, name))
+    owner = next(base for base in kind.__mro__ if _is_ours(base.__module__) and hasattr(base, name))
     return str(inspect.signature(getattr(owner, name))).replace("'", "")
 
 
@@ -71,6 +175,14 @@ def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -
 def in_message(call: str, message: Any, error: Exception) -> TypeError:
     """The explanation for a message that was passed to `call` and cannot be encoded."""
     return TypeError(f"{call} got {_fault(message, type(message), error)}")
+
+
+def _calls_of_ours(error: BaseException) -> list[tuple[FrameType, int]]:
+    """The last frame of the user's that an error has passed, and the frame of this package that it has called."""
+    frames = [each for each in walk_tb(error.__traceback__) if "asyncio" not in each[0].f_globals.get("__name__", "")]
+    ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    last = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
+    return frames[last - 1 : last + 1] if last else []
 
 
 def caller() -> str:
@@ -101,8 +213,12 @@ def _place(frame: FrameType, line: int) -> str:
 
 def shown(value: Any) -> str:
     """A value for a message: its class, and the start of a text."""
+    return safely(_shown, value, otherwise=_with_article(type(value).__name__))
+
+
+def _shown(value: Any) -> str:
     if value is None or value is UNSET or isinstance(value, (bool, int, float)):
-        return repr(value)
+        return repr(value)[:_MAX_SHOWN]
     if isinstance(value, MemberDescriptorType):  # `Class.attribute`, not that of an instance
         value = value.__objclass__
     if isinstance(value, type):
@@ -115,7 +231,7 @@ def hint_for(value: Any, expected: str = "") -> str:
     """A hint for a value of the wrong type; empty if there is none."""
     if isinstance(value, (type, MemberDescriptorType)):
         return ": call the class to make an instance"
-    if inspect.iscoroutine(value):
+    if inspect.isawaitable(value):
         return ": is an `await` missing?"
     return f": construct {expected}(...)" if isinstance(value, dict) and expected.isidentifier() else ""
 
@@ -129,9 +245,10 @@ class _Misfit(NamedTuple):
 
 
 def _fault(value: Any, kind: Any, error: Exception) -> str:
-    found = _misfit(value, kind, "", _name(kind))
+    why = "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    found = safely(_misfit, value, kind, "", _name(kind), otherwise=None)
     if found is None:
-        return f"{shown(value)} that cannot be encoded: {error}"
+        return f"{shown(value)} that cannot be encoded: {why}"
     hint = hint_for(found.value, found.expected)
     if found.path:
         path = found.path.lstrip(".")
@@ -146,8 +263,8 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         found = [_misfit(value, each, path, expected) for each in inner]
-        deepest = max((each for each in found if each is not None), key=lambda each: len(each.path))
-        return None if None in found else deepest
+        misfits = [each for each in found if each is not None]
+        return max(misfits, key=lambda each: len(each.path)) if len(misfits) == len(found) else None
     if origin is list and isinstance(value, (list, tuple)):
         item_name = expected[len("list[") : -1] if expected.startswith("list[") else expected
         parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(members))
