@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from traceback import walk_tb
 from types import FrameType, FunctionType, MemberDescriptorType, UnionType
 from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -88,11 +88,21 @@ def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionTy
 
 
 def in_argument(error: BaseException) -> TypeError | None:
-    """The explanation for a function of this package that failed because of an argument; None if there is none."""
-    calls = _calls_of_ours(error)
-    if not calls or error.__cause__ is not None:  # it was explained already
+    """The explanation for a call of a function of this package that has failed there; None for any other error."""
+    frames = [each for each in walk_tb(error.__traceback__) if not _is_of_python(each[0])]
+    ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
+    if not start or not all(ours[start:]):
         return None
-    (first, line), (called, _) = calls
+    place, called = _place(*frames[start - 1]), frames[start][0]
+    if error.__cause__ is not None or place in str(error):  # it was explained already
+        return None
+    what = safely(_misfit_in_call, called, otherwise=None) or f"failed: {error}"
+    return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
+
+
+def _misfit_in_call(called: FrameType) -> str | None:
+    """The argument of a function of this package that is not of its type; None if there is none."""
     code, values = called.f_code, called.f_locals
     owner = type(values["self"]) if "self" in values else None
     found = called.f_globals.get(code.co_name) if owner is None else getattr(owner, code.co_name, None)
@@ -103,10 +113,13 @@ def in_argument(error: BaseException) -> TypeError | None:
     for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         misfit = _misfit(values[name], hints[name], "", str(texts[name])) if name in hints else None
         if misfit is not None:
-            start = f"{function.__qualname__}, called by {_place(first, line)}, got {shown(misfit.value)} for {name}"
             hint = hint_for(misfit.value, misfit.expected)
-            return TypeError(f"{start}{misfit.path}; expected {misfit.expected}{hint}")
+            return f"got {shown(misfit.value)} for {name}{misfit.path}; expected {misfit.expected}{hint}"
     return None
+
+
+def _is_of_python(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names
 
 
 def in_factory(factory: Any, error: TypeError, *stubs: object) -> TypeError:
@@ -175,14 +188,6 @@ def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -
 def in_message(call: str, message: Any, error: Exception) -> TypeError:
     """The explanation for a message that was passed to `call` and cannot be encoded."""
     return TypeError(f"{call} got {_fault(message, type(message), error)}")
-
-
-def _calls_of_ours(error: BaseException) -> list[tuple[FrameType, int]]:
-    """The last frame of the user's that an error has passed, and the frame of this package that it has called."""
-    frames = [each for each in walk_tb(error.__traceback__) if "asyncio" not in each[0].f_globals.get("__name__", "")]
-    ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
-    last = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
-    return frames[last - 1 : last + 1] if last else []
 
 
 def caller() -> str:
@@ -265,8 +270,8 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
         found = [_misfit(value, each, path, expected) for each in inner]
         misfits = [each for each in found if each is not None]
         return max(misfits, key=lambda each: len(each.path)) if len(misfits) == len(found) else None
-    if origin is list and isinstance(value, (list, tuple)):
-        item_name = expected[len("list[") : -1] if expected.startswith("list[") else expected
+    if _is_iterable(origin) and isinstance(value, (list, tuple)):
+        item_name = expected.partition("[")[2][:-1] if expected.endswith("]") else expected
         parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(members))
     elif origin is dict and isinstance(value, dict):
         parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in members.items())
@@ -274,9 +279,16 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
         parts = _fields(value, path)
     else:
         accepted = (int, float) if hint is float else origin or hint
+        if _is_iterable(origin) and isinstance(value, (str, bytes)):  # its characters are hardly meant
+            return _Misfit(path, expected, value)
         fits = value in inner if origin is Literal else hint is Any or isinstance(value, accepted)
         return None if fits else _Misfit(path, expected, value)
     return next(filter(None, (_misfit(*part) for part in parts)), None)
+
+
+def _is_iterable(origin: Any) -> bool:
+    """True for a type whose values hold any number of others of one type."""
+    return isinstance(origin, type) and issubclass(origin, Iterable) and not issubclass(origin, (Mapping, tuple))
 
 
 def _fields(value: Struct, path: str) -> Iterator[tuple[Any, Any, str, str]]:
