@@ -186,6 +186,52 @@ HANDLERS: dict[str, tuple[str, str]] = {
         'async def session_new(self, params): await self.client.session_update(agent_message(UNSET, "Hi"))',
         "got params that cannot be sent: $.sessionId: expected a string, found UNSET",
     ),
+    "a dict for a list of options": (
+        """
+        async def session_new(self, params):
+            request = RequestPermissionRequest(session_id="s", tool_call=None, options={"a": 1})
+            await self.client.session_request_permission(request)
+        """,
+        "session_new in line 13 of user_code.py, got a RequestPermissionRequest whose tool_call is None; expected ",
+    ),
+    "a str among options": (
+        """
+        async def session_new(self, params):
+            call = ToolCallUpdate(tool_call_id="t", raw_input={1})
+            request = RequestPermissionRequest(session_id="s", tool_call=call, options=["allow"])
+            await self.client.session_request_permission(request)
+        """,
+        "session_new in line 14 of user_code.py, got a RequestPermissionRequest whose options[0] is a str ('allow'); ",
+    ),
+    "None for options": (
+        """
+        async def session_new(self, params):
+            call = ToolCallUpdate(tool_call_id="t", raw_input={1})
+            await self.client.session_request_permission(
+                RequestPermissionRequest(session_id="s", tool_call=call, options=None))
+        """,
+        "got a RequestPermissionRequest whose options is None; expected list[PermissionOption]",
+    ),
+    "a text for the entries of a plan": (
+        'async def session_new(self, params): await self.client.session_update(plan("s", "Read the tests"))',
+        "plan, called by Echo.session_new in line 10 of user_code.py, got a str ('Read the tests') for entries; "
+        "expected Iterable[str | PlanEntry]",
+    ),
+    "no bytes for an image": (
+        'async def session_new(self, params): image({"a": 1}, "image/png")',
+        "image, called by Echo.session_new in line 10 of user_code.py, got a dict for data; expected bytes | str",
+    ),
+    "an object in itself": (
+        """
+        async def session_new(self, params):
+            block = ContentBlockText(text="a")
+            resource = ContentBlockResource(resource=None)
+            resource.resource = block
+            block.meta = block.annotations = Annotations(meta={"a": block})
+            await self.client.session_update(agent_message("s", block))
+        """,
+        "got params that cannot be sent: $.update.content.annotations._meta.a: expected a JSON value, found a ContentB",
+    ),
     "an extension method gets a set": (
         'async def session_new(self, params): await self.client.ext_method("_x", {"tags": {1}})',
         "got params that cannot be sent: $.tags: expected a JSON value, found a set",
@@ -370,8 +416,8 @@ STARTS = {
     ),
     "serve_agent of a class whose constructor has no parameter": (
         "await serve_agent(WithoutStub, transport)",
-        "WithoutStub cannot be called with the stub of its peer (WithoutStub.__init__() takes 1 positional argument but "
-        "2 were given): write `def __init__(self, client: RemoteClient)`",
+        "WithoutStub cannot be called with the stub of its peer (WithoutStub.__init__() takes 1 positional argument "
+        "but 2 were given): write `def __init__(self, client: RemoteClient)`",
     ),
     "serve_agent of a class that does not pass the stub": (
         "await serve_agent(WithoutBase, transport)",
@@ -397,6 +443,15 @@ STARTS = {
         "make_agent made a coroutine: is an `await` missing?",
     ),
     "serve_agent of an instance for a version": ("await serve_agent({1: Echo(None)}, transport)", "instance of Echo"),
+    "options in a dict": (
+        'await serve_agent(Echo, transport, options={"max_requests": 3})',
+        "is a dict: write options=ConnectionOptions(...)",
+    ),
+    "an empty dict of options": ("run_agent(Echo, options={})", "is a dict: write options=ConnectionOptions(...)"),
+    "a class of options": (
+        "connect(Printer, transport, options=ConnectionOptions)",
+        "is the class ConnectionOptions: write options=ConnectionOptions(...)",
+    ),
     "connect of an instance": ("connect(Printer(None), transport)", "found an instance of Printer: pass the class"),
     "connect in another order": (
         "connect(transport, Printer)",
