@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import inspect
+import logging
+import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +14,11 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
+from tests.client_support import helpers_of
 from tests.mistakes_support import ECHO, run_agent
-from tests.runtime_support import V1, V2, run
+from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
+from tests.test_client_permissions import question, talk
 from tests.test_helpers_tool_calls import watch
 
 pytestmark = pytest.mark.every_python
@@ -83,6 +89,26 @@ def test_it_is_awaited_as_any_coroutine(packages: Packages, sources: SchemaChoic
     assert not refused
 
 
+def test_a_decision_is_no_more_than_a_coroutine(packages: Packages) -> None:
+    decides = packages(V1).decides
+
+    @decides
+    async def ask() -> bool:
+        return True
+
+    asked = ask()
+    assert asyncio.iscoroutine(asked)
+    assert inspect.isawaitable(asked)
+    assert not hasattr(asked, "_private")
+    assert "ask" in repr(asked)
+    copy.copy(asked)
+    with pytest.raises(AttributeError, match=r"ask, called by .* was not awaited, and has no 'allowed' yet"):
+        _ = asked.allowed
+    asked.close()
+    if sys.version_info >= (3, 12):
+        assert inspect.iscoroutinefunction(ask)
+
+
 def test_a_task_shows_where_it_waits(packages: Packages) -> None:
     """As of a coroutine: its name, and its frame."""
     decides = packages(V1).decides
@@ -102,3 +128,72 @@ def test_a_task_shows_where_it_waits(packages: Packages) -> None:
             await task
 
     run(main())
+
+
+# --- The client -------------------------------------------------------------------------------------------------------
+
+
+async def yes() -> str:
+    return "allow"
+
+
+NO_ANSWERS: dict[str, Callable[[], Any]] = {
+    "True": lambda: True,
+    "False": lambda: False,
+    "yes": lambda: "yes",
+    "Allow": lambda: "Allow",
+    "a list": lambda: ["allow"],
+    "an object": object,
+    "not awaited": yes,
+}
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("answer", NO_ANSWERS.values(), ids=NO_ANSWERS.keys())
+def test_what_is_no_answer_of_the_user_is_an_error(packages: Packages, sources: SchemaChoice, answer: Any) -> None:
+    acp = packages(sources)
+
+    class Chat(helpers_of(acp).PermissionClient):  # type: ignore[misc]
+        async def ask_permission(self, question: Any) -> Any:
+            return answer()
+
+    with acp_log(logging.ERROR) as records:
+        assert talk(acp, Chat, question(acp)) == [-32603]
+    assert "Chat.ask_permission returned " in texts(records)
+    assert "expected one of 'allow', 'allow_always', 'deny'" in texts(records)
+
+
+@BOTH
+def test_an_answer_that_is_not_async_is_an_error(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+
+    class Chat(helpers_of(acp).PermissionClient):  # type: ignore[misc]
+        def ask_permission(self, question: Any) -> Any:
+            return "allow"
+
+    with acp_log(logging.ERROR) as records:
+        assert talk(acp, Chat, question(acp)) == [-32603]
+    assert "Chat.ask_permission is no coroutine function" in texts(records)
+    assert "write `async def ask_permission(self, question: PermissionQuestion)" in texts(records)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rules_that_have_to_be_awaited_decide_nothing(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+
+    class Rules(helpers_of(acp).PermissionRules):  # type: ignore[misc]
+        async def decide(self, subject: Any) -> str:
+            return "allow"
+
+    class Chat(helpers_of(acp).PermissionClient):  # type: ignore[misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.permissions = Rules()
+
+    with acp_log(logging.ERROR) as records:
+        assert talk(acp, Chat, question(acp)) == [-32603]
+    assert "Rules.decide returned coroutine; expected one of 'allow', 'ask', 'deny': is an `await` missing?" in texts(
+        records
+    )

@@ -24,7 +24,7 @@ from acpgen.config import SchemaChoice
 from tests.runtime_support import V1, V2, RawPeer, acp_log, agent_of, client_of, raw_peer, unchecked
 from tests.support import DEEP, Packages
 from tests.test_dataclasses import Samples, model_for
-from tests.wrong_values import WRONG, OfTheUser, close
+from tests.wrong_values import WRONG, UsersOwnError, close
 
 pytestmark = pytest.mark.every_python
 
@@ -93,14 +93,14 @@ def test_params_of_stubs(packages: Packages, sources: SchemaChoice, *, check_sen
     samples = Samples(model_for(sources), full=True)
 
     async def call(stub: Any, method: Any, params: Any) -> None:
+        failure: BaseException | None = None
         try:
             await getattr(stub, method.handler)(params)
-        except OfTheUser:
-            pass
-        except acp.RequestError as error:
-            assert error.code == REFUSED
-        except TypeError as error:
-            assert HERE in last_line(error)
+        except (acp.RequestError, TypeError, UsersOwnError) as error:
+            failure = error
+        if isinstance(failure, TypeError):
+            assert HERE in last_line(failure)
+        assert getattr(failure, "code", REFUSED) == REFUSED
 
     async def main() -> None:
         for kind in (agent_of(acp), client_of(acp)):
@@ -165,7 +165,7 @@ def test_results_of_handlers(packages: Packages, sources: SchemaChoice, share: i
 def named(records: list[logging.LogRecord], name: str) -> bool:
     """True if an error in the log names something of the user's, or is the user's own."""
     errors = [each.exc_info[1] for each in records if each.exc_info]
-    return any(isinstance(each, OfTheUser) or name in last_line(each) for each in errors if each is not None)
+    return any(isinstance(each, UsersOwnError) or name in last_line(each) for each in errors if each is not None)
 
 
 # --- Arguments of functions -------------------------------------------------------------------------------------------

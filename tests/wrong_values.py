@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 
-class OfTheUser(Exception):
+class UsersOwnError(Exception):
     """Raised by a value when somebody looks at it: that is no fault of the package."""
 
 
@@ -16,15 +16,18 @@ class Hostile:
     """Raises whatever is done with it."""
 
     def __repr__(self) -> str:
-        raise OfTheUser
+        raise UsersOwnError
 
-    __str__ = __len__ = __iter__ = __bool__ = __hash__ = __repr__  # type: ignore[assignment]
+    __str__ = __len__ = __iter__ = __bool__ = __repr__
 
     def __eq__(self, other: object) -> bool:
-        raise OfTheUser
+        raise UsersOwnError
+
+    def __hash__(self) -> int:
+        raise UsersOwnError
 
     def __getattr__(self, name: str) -> Any:
-        raise OfTheUser
+        raise UsersOwnError
 
 
 class Colour(enum.Enum):

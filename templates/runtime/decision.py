@@ -52,10 +52,14 @@ class Decision(Coroutine[Any, Any, T_co]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith(("cr_", "__")):  # of a coroutine: asyncio shows where a task waits
-                return getattr(self._work, name)
+            if name.startswith("cr_") or name in {"__name__", "__qualname__"}:
+                return getattr(self._work, name)  # asyncio shows by it where a task waits
+            if name.startswith("_"):
+                raise AttributeError(name)
+            from .on_demand.mistakes import caller
+
             called = getattr(self._work, "__qualname__", "the call")
-            raise AttributeError(f"{called} was not awaited, and has no {name!r} yet", name=name, obj=self)
+            raise AttributeError(f"{called}{caller()} was not awaited, and has no {name!r} yet", name=name, obj=self)
 
 
 def decides(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Decision[T]]:

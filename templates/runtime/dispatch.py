@@ -223,7 +223,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, record.handler, found, error)
         raise
     try:
@@ -254,7 +254,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, record.handler, found, error)
         raise
 
@@ -265,12 +265,12 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
     try:
         found = getattr(handler, name)(*values)
         return await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, name, found, error)
         raise
 
 
-def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
+def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
     from .on_demand.mistakes import in_handler
 

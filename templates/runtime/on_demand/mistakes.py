@@ -34,7 +34,9 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
+def in_handler(
+    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
+) -> TypeError | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -44,7 +46,9 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
+def _in_handler(
+    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
+) -> TypeError | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
@@ -97,7 +101,7 @@ def in_argument(error: BaseException) -> TypeError | None:
     place, called = _place(*frames[start - 1]), frames[start][0]
     if error.__cause__ is not None or place in str(error):  # it was explained already
         return None
-    what = safely(_misfit_in_call, called, otherwise=None) or f"failed: {error}"
+    what = safely(_misfit_in_call, called, otherwise=None) or f"failed: {reason_of(error)}"
     return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
 
 
@@ -250,7 +254,7 @@ class _Misfit(NamedTuple):
 
 
 def _fault(value: Any, kind: Any, error: Exception) -> str:
-    why = "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    why = reason_of(error)
     found = safely(_misfit, value, kind, "", _name(kind), otherwise=None)
     if found is None:
         return f"{shown(value)} that cannot be encoded: {why}"
@@ -259,6 +263,11 @@ def _fault(value: Any, kind: Any, error: Exception) -> str:
         path = found.path.lstrip(".")
         return f"{shown(value)} whose {path} is {shown(found.value)}; expected {found.expected}{hint}"
     return f"{shown(value)}; expected {_with_article(found.expected)}{hint}"
+
+
+def reason_of(error: BaseException) -> str:
+    """The text of an error that a value has caused."""
+    return "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:

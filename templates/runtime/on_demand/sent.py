@@ -11,7 +11,7 @@ from .._decode import DecodeError, Drop, path_text
 from ..dispatch import Handler, overrides
 from ..errors import RequestError
 from ..message import MAX_DEPTH, Message
-from .mistakes import caller, hint_for, safely, shown
+from .mistakes import caller, hint_for, reason_of, safely, shown
 
 
 class _Part(NamedTuple):
@@ -50,7 +50,7 @@ def not_of_type(subject: str, path: tuple[str | int, ...], reason: DecodeError) 
 def unsendable(message: Message, handler: Handler, error: Exception, *, subject: str = "") -> TypeError:
     """The explanation for a value that cannot be written; `subject` begins the sentence if the handler does not."""
     part, found = _part_of(message, handler), safely(_not_json, message.value, otherwise=None)
-    why = "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    why = reason_of(error)
     if found is not None:
         misfit = safely(_first_misfit, part.type_, message.value, handler, otherwise=None)
         why = _unlike_json(*found, misfit)
