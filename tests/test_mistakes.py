@@ -214,12 +214,12 @@ HANDLERS: dict[str, tuple[str, str]] = {
     ),
     "a text for the entries of a plan": (
         'async def session_new(self, params): await self.client.session_update(plan("s", "Read the tests"))',
-        "plan, called by Echo.session_new in line 10 of user_code.py, got a str ('Read the tests') for entries; "
+        "session_new in line 10 of user_code.py, got a str ('Read the tests') for entries; "
         "expected Iterable[str | PlanEntry]",
     ),
     "no bytes for an image": (
         'async def session_new(self, params): image({"a": 1}, "image/png")',
-        "image, called by Echo.session_new in line 10 of user_code.py, got a dict for data; expected bytes | str",
+        "session_new in line 10 of user_code.py, got a dict for data; expected bytes | str",
     ),
     "an object in itself": (
         """
