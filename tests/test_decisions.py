@@ -9,12 +9,13 @@ import logging
 import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from acpgen.config import SchemaChoice
-from tests.client_support import helpers_of
+from tests.client_support import hand_agent, helpers_of
 from tests.mistakes_support import ECHO, run_agent
 from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
@@ -197,3 +198,28 @@ def test_rules_that_have_to_be_awaited_decide_nothing(packages: Packages, source
     assert "Rules.decide returned coroutine; expected one of 'allow', 'ask', 'deny': is an `await` missing?" in texts(
         records
     )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("answer", [yes, lambda: None, lambda: "saved"], ids=["not awaited", "None", "a text"])
+def test_an_editor_says_whether_it_has_saved(packages: Packages, tmp_path: Path, answer: Callable[[], Any]) -> None:
+    """What is no answer is not taken as one: the text would be nowhere."""
+    acp = packages(V1)
+    helpers = helpers_of(acp)
+
+    class Editor(helpers.FileClient):  # type: ignore[misc, name-defined]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.files = helpers.Files(tmp_path)
+
+        async def save_text(self, path: str, text: str) -> Any:
+            return answer()
+
+    async def main() -> Any:
+        async with hand_agent(acp, Editor) as agent:
+            return await agent.call("fs/write_text_file", path=str(tmp_path / "a.txt"), content="new")
+
+    with acp_log(logging.ERROR) as records:
+        assert run(main()) == -32603
+    assert "Editor.save_text returned " in texts(records)
+    assert not (tmp_path / "a.txt").exists()

@@ -72,10 +72,11 @@ def _in_override(kind: type[Any], error: Exception) -> TypeError | None:
     if not _is_ours(frame.f_globals.get("__name__", "")):
         return None
     for name, theirs, ours in _overridden(kind):
-        hint = f"write `async def {name}{_signature(kind, name)}`"
+        is_async = inspect.iscoroutinefunction(ours)
+        hint = f"write `{'async ' * is_async}def {name}{_signature(kind, name)}`"
         if str(error).startswith(f"{theirs.__qualname__}()"):
             return TypeError(f"{kind.__name__}.{name} cannot be called as its base does ({error}): {hint}")
-        is_plain = inspect.iscoroutinefunction(ours) and not inspect.iscoroutinefunction(theirs)
+        is_plain = is_async and not inspect.iscoroutinefunction(theirs)
         if is_plain and ("await" in str(error) or "coroutine" in str(error)):
             return TypeError(f"{kind.__name__}.{name} is no coroutine function ({error}): {hint}")
     return None
