@@ -165,7 +165,8 @@ def test_results_of_handlers(packages: Packages, sources: SchemaChoice, share: i
 def named(records: list[logging.LogRecord], name: str) -> bool:
     """True if an error in the log names something of the user's, or is the user's own."""
     errors = [each.exc_info[1] for each in records if each.exc_info]
-    return any(isinstance(each, UsersOwnError) or name in last_line(each) for each in errors if each is not None)
+    own = (UsersOwnError, OSError)  # the latter has the path
+    return any(isinstance(each, own) or name in last_line(each) for each in errors if each is not None)
 
 
 # --- Arguments of functions -------------------------------------------------------------------------------------------
@@ -204,6 +205,8 @@ LEFT_OUT = {
     "check_store",  # is for tests, and asserts
     "run_agent",  # is for a whole program
     "choose",  # of scripted peers
+    *("ScriptedAgent", "ScriptedClient", "ScriptedTurn", "ScriptedAnswer"),
+    "SqliteStore",  # would make files with these names
 }
 
 
@@ -214,7 +217,9 @@ def calls(acp: ModuleType, sources: SchemaChoice) -> Iterator[tuple[Any, dict[st
     for module in (helpers, acp):
         for name in sorted({*module.__all__} - LEFT_OUT):
             function = getattr(module, name)
-            if not inspect.isfunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function)):
+            is_class = module is helpers and inspect.isclass(function) and inspect.isfunction(function.__init__)
+            is_plain = inspect.isfunction(function) and not inspect.iscoroutinefunction(inspect.unwrap(function))
+            if not (is_plain or is_class) or getattr(function, "_is_protocol", False):
                 continue
             parameters = inspect.signature(function).parameters.values()
             fitting = {each.name: known.get(each.name, "text") for each in parameters if each.default is each.empty}
@@ -254,6 +259,49 @@ def test_arguments_of_functions(packages: Packages, sources: SchemaChoice, share
                 close(wrong)
                 if "error" in answer:
                     assert named(records, HERE), (function.__name__, name, wrong.__class__, lines(records))
+
+    run(main())
+
+
+def methods_of_a_call(acp: ModuleType) -> Iterator[tuple[str, str, Callable[[Any], Any]]]:
+    """The methods of a running tool call, each with the parameters that shall get something else."""
+    kind = importlib.import_module(f"{acp.__name__}.helpers").RunningToolCall
+    for name in ("add", "fail", "permission", "update"):
+        for parameter in list(inspect.signature(getattr(kind, name)).parameters)[1:]:
+            for make in WRONG.values():
+                yield name, parameter, make
+
+
+@SHARES
+@BOTH
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_arguments_of_tool_calls(packages: Packages, sources: SchemaChoice, share: int) -> None:
+    acp = packages(sources)
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+    jobs: list[Any] = []
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        name, parameter, wrong = jobs.pop()
+        async with helpers.tool_call(self.client, "s", "T") as call:
+            given = {parameter: wrong}
+            await called(getattr(call, name), given)
+        return acp.decode(acp.PromptResponse, Samples(model_for(sources)).named("PromptResponse"))
+
+    prompt = Samples(model_for(sources)).named("PromptRequest")
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, session_prompt=session_prompt), options=unchecked(acp)) as peer:
+            for name, parameter, make in part(methods_of_a_call(acp), share):
+                wrong = make(acp)
+                jobs.append((name, parameter, wrong))
+                with acp_log(logging.ERROR) as records:
+                    await peer.request("prompt", "session/prompt", prompt)
+                    while (message := await peer.receive()).get("id") != "prompt":
+                        if "id" in message:
+                            await peer.answer(message["id"], error={"code": REFUSED, "message": "no"})
+                close(wrong)
+                if message.get("error", {}).get("code", REFUSED) != REFUSED:
+                    assert named(records, HERE), (name, parameter, wrong.__class__, lines(records))
 
     run(main())
 
