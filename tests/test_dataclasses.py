@@ -6,11 +6,13 @@ import copy
 import dataclasses
 import functools
 import inspect
+import logging
 import pickle
+import pprint
 import sys
 import threading
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
@@ -564,6 +566,35 @@ def test_unset_is_false_and_unlike_everything(acp: ModuleType) -> None:
 def test_unset_in_conditions(acp: ModuleType) -> None:
     value = acp.ToolCallUpdate(tool_call_id="t")
     assert (value.title or "untitled") == "untitled"
+
+
+AS_TEXT: dict[str, Callable[[Any], Any]] = {
+    "f-string": lambda value: f"{value}",
+    "f-string with a width": lambda value: f"{value:>10}",
+    "f-string of str": lambda value: f"{value!s}",
+    "format": "{}".format,
+    "str": str,
+    "percent": lambda value: "%s" % value,  # noqa: UP031
+    "join": lambda value: ", ".join(map(str, [value])),
+    "print": print,
+}
+
+
+@pytest.mark.parametrize("text_of", AS_TEXT.values(), ids=AS_TEXT.keys())
+def test_unset_is_no_text(acp: ModuleType, text_of: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"^UNSET, called by .*\.py, is no text: .* write `value or \.\.\.`"):
+        text_of(acp.ToolCallUpdate(tool_call_id="t").title)
+
+
+def test_unset_is_shown_to_who_looks_for_a_mistake(acp: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
+    value = acp.ToolCallUpdate(tool_call_id="t").title
+    assert f"{value!r} {value=}" == "UNSET value=UNSET"
+    assert pprint.pformat([value]) == "[UNSET]"
+    for text in ("title: %s", "title: %r"):
+        logging.getLogger("user").warning(text, value)
+    logging.getLogger("user").warning(value)
+    assert [record.getMessage() for record in caplog.records] == ["title: UNSET", "title: UNSET", "UNSET"]
+    assert "title: 'str | None | UnsetType' = UNSET" in str(inspect.signature(acp.ToolCallUpdate))
 
 
 # --- With --keep-unknown --------------------------------------------------------------------------------------------

@@ -132,6 +132,7 @@ COOKBOOK = {
     "plan": 3 * ["plan"],
     "permission": ["tool_call", *2 * ["tool_call_update"]],
     "settings": ["current_mode_update"],
+    "announcing": ["available_commands_update"],
     "cancelling": [],
     "blocking": ["agent_message_chunk"],
     "storing": ["session_info_update", "agent_message_chunk"],

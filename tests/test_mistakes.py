@@ -26,6 +26,23 @@ class Printer(Client):
 
 class Plain: pass
 
+class Alone:
+    def __init__(self): pass
+
+class WithoutStub(Agent):
+    def __init__(self): super().__init__(None)
+
+class WithoutBase(Agent):
+    def __init__(self, client): super().__init__()
+
+class Failing(Agent):
+    def __init__(self, client): raise TypeError("of the user's own")
+
+class Sdk:
+    def on_connect(self, conn): pass
+
+def make_nothing(): return Echo(None)
+
 async def make_agent(client): return Echo(client)
 
 async def main(transport, options):
@@ -169,6 +186,52 @@ HANDLERS: dict[str, tuple[str, str]] = {
         'async def session_new(self, params): await self.client.session_update(agent_message(UNSET, "Hi"))',
         "got params that cannot be sent: $.sessionId: expected a string, found UNSET",
     ),
+    "a dict for a list of options": (
+        """
+        async def session_new(self, params):
+            request = RequestPermissionRequest(session_id="s", tool_call=None, options={"a": 1})
+            await self.client.session_request_permission(request)
+        """,
+        "session_new in line 13 of user_code.py, got a RequestPermissionRequest whose tool_call is None; expected ",
+    ),
+    "a str among options": (
+        """
+        async def session_new(self, params):
+            call = ToolCallUpdate(tool_call_id="t", raw_input={1})
+            request = RequestPermissionRequest(session_id="s", tool_call=call, options=["allow"])
+            await self.client.session_request_permission(request)
+        """,
+        "session_new in line 14 of user_code.py, got a RequestPermissionRequest whose options[0] is a str ('allow'); ",
+    ),
+    "None for options": (
+        """
+        async def session_new(self, params):
+            call = ToolCallUpdate(tool_call_id="t", raw_input={1})
+            await self.client.session_request_permission(
+                RequestPermissionRequest(session_id="s", tool_call=call, options=None))
+        """,
+        "got a RequestPermissionRequest whose options is None; expected list[PermissionOption]",
+    ),
+    "a text for the entries of a plan": (
+        'async def session_new(self, params): await self.client.session_update(plan("s", "Read the tests"))',
+        "session_new in line 10 of user_code.py, got a str ('Read the tests') for entries; "
+        "expected Iterable[str | PlanEntry]",
+    ),
+    "no bytes for an image": (
+        'async def session_new(self, params): image({"a": 1}, "image/png")',
+        "session_new in line 10 of user_code.py, got a dict for data; expected bytes | str",
+    ),
+    "an object in itself": (
+        """
+        async def session_new(self, params):
+            block = ContentBlockText(text="a")
+            resource = ContentBlockResource(resource=None)
+            resource.resource = block
+            block.meta = block.annotations = Annotations(meta={"a": block})
+            await self.client.session_update(agent_message("s", block))
+        """,
+        "got params that cannot be sent: $.update.content.annotations._meta.a: expected a JSON value, found a ContentB",
+    ),
     "an extension method gets a set": (
         'async def session_new(self, params): await self.client.ext_method("_x", {"tags": {1}})',
         "got params that cannot be sent: $.tags: expected a JSON value, found a set",
@@ -185,6 +248,37 @@ def test_handlers(packages: Packages, body: str, last: str) -> None:
         {"jsonrpc": "2.0", "id": 1, "error": INTERNAL}
     ]
     assert {message.get("method") for message in outcome.sent} == {None}
+
+
+TURNS = {
+    "work without params": (
+        "async def work(self): pass",
+        "Echo.work cannot be called as its base does (Echo.work() takes 1 positional argument but 2 were given): "
+        "write `async def work(self, params: PromptRequest) -> StopReason | PromptResponse | None`",
+    ),
+    "work with other params": (
+        "async def work(self, session_id, prompt): pass",
+        "Echo.work cannot be called as its base does (Echo.work() missing 1 required positional argument: 'prompt'): ",
+    ),
+    "work is not async": (
+        "def work(self, params): return 'end_turn'",
+        "Echo.work is no coroutine function (the work on a prompt must be a coroutine, found str",
+    ),
+    "work has a yield": (
+        "async def work(self, params): yield 'hi'",
+        "Echo.work is no coroutine function (the work on a prompt must be a coroutine, found async_generator",
+    ),
+}
+PROMPT = {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
+
+
+@pytest.mark.parametrize(("body", "last"), TURNS.values(), ids=TURNS.keys())
+def test_work_of_a_turn(packages: Packages, body: str, last: str) -> None:
+    code = ECHO.replace("(Agent)", "(TurnAgent)") + _indented(body)
+    outcome = run_agent(packages(V1), code, PROMPT)
+    assert last in outcome.last
+    deeper = f"{code}\nclass Base(Echo): pass\n\nclass Echo(Base): pass\n"
+    assert last in run_agent(packages(V1), deeper, PROMPT).last
 
 
 def _indented(body: str) -> str:
@@ -310,9 +404,36 @@ STARTS = {
     ),
     "serve_agent of a client": (
         "await serve_agent(Printer, transport)",
-        "Printer made a Printer: it must extend the class that goes with RemoteClient",
+        "Printer made a Printer: it must extend Agent, which goes with RemoteClient",
     ),
-    "serve_agent of another class": ("await serve_agent(Plain, transport)", "Plain() takes no arguments"),
+    "serve_agent of another class": (
+        "await serve_agent(Plain, transport)",
+        "Plain does not extend Agent (Plain() takes no arguments): write `class Plain(Agent)`",
+    ),
+    "serve_agent of another class with a constructor": (
+        "await serve_agent(Alone, transport)",
+        "Alone does not extend Agent (Alone.__init__() takes 1 positional argument but 2 were given): write `class Al",
+    ),
+    "serve_agent of a class whose constructor has no parameter": (
+        "await serve_agent(WithoutStub, transport)",
+        "WithoutStub cannot be called with the stub of its peer (WithoutStub.__init__() takes 1 positional argument "
+        "but 2 were given): write `def __init__(self, client: RemoteClient)`",
+    ),
+    "serve_agent of a class that does not pass the stub": (
+        "await serve_agent(WithoutBase, transport)",
+        "WithoutBase failed (Agent.__init__() missing 1 required positional argument: 'client'): "
+        "call `super().__init__(client)`",
+    ),
+    "serve_agent of a class that fails": ("await serve_agent(Failing, transport)", "TypeError: of the user's own"),
+    "serve_agent of a class of the official SDK": (
+        "await serve_agent(Sdk, transport)",
+        "Sdk does not extend Agent (Sdk() takes no arguments): write `class Sdk(Agent)`",
+    ),
+    "serve_agent of a function without a parameter": (
+        "await serve_agent(make_nothing, transport)",
+        "make_nothing cannot be called with the stub of its peer (make_nothing() takes 0 positional arguments but 1 "
+        "was given): write `def make_nothing(client: RemoteClient)`",
+    ),
     "serve_agent of a function that returns nothing": (
         "await serve_agent(lambda client: None, transport)",
         "<lambda> made None: it must extend",
@@ -322,6 +443,15 @@ STARTS = {
         "make_agent made a coroutine: is an `await` missing?",
     ),
     "serve_agent of an instance for a version": ("await serve_agent({1: Echo(None)}, transport)", "instance of Echo"),
+    "options in a dict": (
+        'await serve_agent(Echo, transport, options={"max_requests": 3})',
+        "is a dict: write options=ConnectionOptions(...)",
+    ),
+    "an empty dict of options": ("run_agent(Echo, options={})", "is a dict: write options=ConnectionOptions(...)"),
+    "a class of options": (
+        "connect(Printer, transport, options=ConnectionOptions)",
+        "is the class ConnectionOptions: write options=ConnectionOptions(...)",
+    ),
     "connect of an instance": ("connect(Printer(None), transport)", "found an instance of Printer: pass the class"),
     "connect in another order": (
         "connect(transport, Printer)",
@@ -332,7 +462,7 @@ STARTS = {
         async with connect(Echo, transport):
             pass
         """,
-        "Echo made an Echo: it must extend the class that goes with RemoteAgent",
+        "Echo made an Echo: it must extend Client, which goes with RemoteAgent",
     ),
     "spawn_agent of an instance": (
         'spawn_agent(Printer(), ["agent"])',

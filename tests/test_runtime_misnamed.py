@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -119,3 +121,113 @@ def test_handlers_do_not_look_like_each_other(packages: Packages, sources: Schem
     assert len(seen) > 10
     assert "One." not in texts(records)
     assert texts(records).count("Wrong.") == 2
+
+
+# --- What users ask and call ----------------------------------------------------------------------------------------
+
+ASKED = {
+    "terminal": "terminal/create or terminal/kill or terminal/output or terminal/release or terminal/wait_for_exit",
+    "fs": "fs/read_text_file or fs/write_text_file",
+    "readTextFile": "fs/read_text_file",
+    "read_text_file": "fs/read_text_file",
+    "fs/read_text_fil": "fs/read_text_file",
+    "fs/readTextFile": "fs/read_text_file",
+    "request_permission": "session/request_permission",
+    "session/prompt": "expected ",  # the agent has it, and not its client
+    "nonsense": "expected ",
+    "": "expected ",
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_supports_refuses_a_name_that_nothing_has(packages: Packages, name: str) -> None:
+    acp = packages(V1)
+    reading = {"clientCapabilities": {"fs": {"readTextFile": True}}, "protocolVersion": 1}
+
+    async def initialize(self: Any, params: Any) -> Any:
+        return acp.InitializeResponse(protocol_version=1)
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize)) as peer:
+            await peer.ask(1, "initialize", reading)
+            assert peer.stub.supports("fs/read_text_file")
+            assert peer.stub.supports("fs_read_text_file")
+            assert peer.connection.supports("fs_read_text_file")
+            assert not peer.stub.supports("fs_write_text_file")
+            assert peer.stub.supports("_acme/undo")  # it is not refused
+            for side in (peer.stub, peer.connection):
+                with pytest.raises(ValueError, match=r"test_runtime_misnamed\.py") as caught:
+                    side.supports(name)
+                assert ASKED[name] in str(caught.value)
+
+    run(main())
+
+
+@pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
+def test_supports_without_a_connection_knows_the_names_too(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    for stub in (acp.RemoteClient(None), acp.RemoteAgent(None)):
+        for method in stub.METHODS.values():
+            assert stub.supports(method.name)
+            assert stub.supports(method.handler)
+        for wrong in (None, 1, stub, [], acp.UNSET, type(stub).ext_method):
+            with pytest.raises(TypeError, match="expected the name of a method of Remote"):
+                stub.supports(wrong)
+        with pytest.raises(ValueError, match="no such method"):
+            stub.supports("nonsense")
+
+
+def test_what_only_another_version_has_is_not_supported(packages: Packages) -> None:
+    acp = packages(V1, V2)
+    assert not acp.v2.RemoteAgent(None).supports("session/load")
+    assert acp.v1.RemoteAgent(None).supports("session/load")
+    with pytest.raises(ValueError, match="no such method"):
+        acp.v2.RemoteAgent(None).supports("session/lod")
+
+
+OF_THE_SDK = {
+    "RemoteClient": {
+        "request_permission": "session_request_permission(RequestPermissionRequest(...))",
+        "requestPermission": "session_request_permission(",
+        "sessionUpdate": "session_update(SessionNotification(...))",
+        "read_text_file": "fs_read_text_file(",
+        "writeTextFile": "fs_write_text_file(",
+        "create_terminal": "terminal_create(",
+        "wait_for_terminal_exit": "terminal_wait_for_exit(",
+        "kill_terminal": "terminal_kill(",
+        "release_terminal": "terminal_release(",
+        "create_elicitation": "elicitation_create(",
+    },
+    "RemoteAgent": {
+        "prompt": "session_prompt(PromptRequest(...))",
+        "new_session": "session_new(",
+        "newSession": "session_new(",
+        "load_session": "session_load(",
+        "list_sessions": "session_list(",
+        "set_session_mode": "session_set_mode(",
+        "setSessionMode": "session_set_mode(",
+        "set_config_option": "session_set_config_option(",
+        "resume_session": "session_resume(",
+        "close_session": "session_close(",
+        "cancel": "session_cancel(",
+    },
+}
+
+
+@pytest.mark.parametrize("stub", OF_THE_SDK)
+def test_names_of_the_official_sdk_on_a_stub(packages: Packages, stub: str) -> None:
+    acp = packages(V1)
+    for name, meant in OF_THE_SDK[stub].items():
+        with pytest.raises(AttributeError, match=r"test_runtime_misnamed\.py") as caught:
+            getattr(getattr(acp, stub)(None), name)
+        assert meant in str(caught.value), name
+        assert f"'{stub}' object has no attribute '{name}'" in str(caught.value)
+
+
+def test_a_stub_has_no_other_attributes(packages: Packages) -> None:
+    stub = packages(V1).RemoteAgent(None)
+    assert not hasattr(stub, "nonsense")
+    assert not hasattr(stub, "_private")
+    assert not hasattr(stub, "negotiated")
+    assert copy.deepcopy(stub).METHODS is stub.METHODS
+    assert pickle.loads(pickle.dumps(stub)).METHODS is stub.METHODS

@@ -375,6 +375,30 @@ def test_a_streamed_turn_arrives_whole_before_its_end(packages: Packages) -> Non
     assert seen == [str(number) for number in range(300)]
 
 
+@EVERY_BASE
+def test_what_a_task_of_the_handler_sends_comes_after_the_answer(packages: Packages, sources: SchemaChoice) -> None:
+    """As docs/agent.md says: for what a client can use only once it knows the session."""
+    acp = packages(sources)
+    tasks = []
+
+    async def ext_method(self: Any, method: str, params: Any) -> str:
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(self.client.ext_notification("_after", params)))
+        return "answer"
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            for number in range(50):
+                await peer.request(number, "_new", number)
+            messages = [await peer.receive() for _ in range(100)]
+            answered = {each["id"]: at for at, each in enumerate(messages) if "id" in each}
+            told = {each["params"]: at for at, each in enumerate(messages) if "params" in each}
+            assert all(told[number] > answered[number] for number in range(50))
+        await asyncio.gather(*tasks)
+
+    run(main())
+
+
 # --- Which tasks run before the next message is dispatched -----------------------------------------------------------
 
 

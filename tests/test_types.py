@@ -501,6 +501,8 @@ async def talk() -> None:
 """
 
 RIGHT_HELPERS = """
+import asyncio
+
 from both import v1, v2
 from both.v1 import helpers as one
 from both.v2 import helpers as two
@@ -512,6 +514,8 @@ async def work_one(client: v1.RemoteClient, prompt: v1.PromptRequest) -> None:
     await client.session_update(one.plan(prompt.session_id, ["Test", one.plan_entry("Fix", priority="high")]))
     changed = one.diff("/a", None, "b")
     async with one.tool_call(client, "s", "Edit", kind="edit", content=["a", one.text("b"), changed]) as call:
+        answers = await asyncio.gather(call.permission(), asyncio.wait_for(call.permission(), 1))
+        print(await asyncio.create_task(call.permission()), [answer.allowed for answer in answers])
         if answer := await call.permission(one.permission_options("allow_always", "reject_once")):
             await call.update(status="in_progress", locations=["/a", v1.ToolCallLocation(path="/b", line=1)])
             await call.add(answer.option.name if answer.option else "", one.terminal("t"))
@@ -572,6 +576,19 @@ async def work(client: v1.RemoteClient, other: v2.RemoteClient) -> None:
         await call.add(v2.ContentBlockText(text="hi"))  # wrong: another version
 """
 
+WRONG_DECISIONS = """
+from both import v1
+from both.v1 import helpers as one
+
+
+async def work(client: v1.RemoteClient, call: one.RunningToolCall, update: v1.ToolCallUpdate) -> int:
+    if call.permission():  # wrong: not awaited
+        return 1
+    if not one.ask_permission(client, "s", update):  # wrong: not awaited
+        return 2
+    return 3 if call.permission() else 4  # wrong: not awaited
+"""
+
 USERS = {
     "right.py": RIGHT,
     "wrong.py": WRONG,
@@ -579,6 +596,7 @@ USERS = {
     "wrong_versions.py": WRONG_VERSIONS,
     "right_helpers.py": RIGHT_HELPERS,
     "wrong_helpers.py": WRONG_HELPERS,
+    "wrong_decisions.py": WRONG_DECISIONS,
 }
 
 
@@ -629,3 +647,11 @@ def test_wrong_use_is_refused(name: str, count: int, complaints: Mapping[tuple[s
     wrong = {number for number, line in enumerate(USERS[name].splitlines(), 1) if "# wrong: " in line}
     assert len(wrong) == count
     assert {line for file, line in complaints if file == name} == wrong
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("complaints", [run_pyright_on_users], indirect=True)
+def test_what_was_not_awaited_is_no_condition(complaints: Mapping[tuple[str, int], str]) -> None:
+    """For pyright; mypy takes any object as a condition, and says that what follows is not reached if asked to."""
+    wrong = {number for number, line in enumerate(WRONG_DECISIONS.splitlines(), 1) if "# wrong: " in line}
+    assert {line for file, line in complaints if file == "wrong_decisions.py"} == wrong

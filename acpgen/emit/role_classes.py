@@ -24,11 +24,22 @@ class MethodView:
         """True if the parameters or the result are annotated with `Any`."""
         self.negotiates = negotiating(model) is method
         """True for the request that negotiates the version."""
+        self.decides = _is_one_of_several(self.result, model)
+        """True if the result is one of several answers, as of a question to the user."""
         cancel = model.envelope.cancel
         self.cancels = cancel is not None and cancel.method == method.wire
         """True for the notification that cancels a request."""
         self.doc = docstring(_text(method, model), indent=8)
         """The docstring: description, capability gate and origin."""
+
+
+def _is_one_of_several(result: ir.TypeExpr, model: ir.Model) -> bool:
+    """True for a tagged union, and for an object whose only required property is one."""
+    found = model.definition(result)
+    if isinstance(found, ir.Struct):
+        required = [field.type for field in found.fields if field.required]
+        found = model.definition(required[0]) if len(required) == 1 else None
+    return isinstance(found, ir.TaggedUnion)
 
 
 def _text(method: ir.Method, model: ir.Model) -> str:
@@ -96,6 +107,8 @@ class RoleView:
         self.imported = imported_compactly(".types", used) if used else None
         """The import of the names of `types` in the signatures, if there are any."""
         self.uses_any = any(view.uses_any for view in views)
+        self.decides = any(view.decides for side in self.stubs for view in side.methods)
+        """True if a stub has a method whose result is one of several answers."""
         stubs = " and ".join(f"`{each.stub}`" for each in self.stubs)
         self.module_doc = docstring(f"Write {role.noun}: extend `{self.base}`, and call the peer by {stubs}.", 0)
         self.base_doc = docstring(self._base_text(role))

@@ -57,8 +57,10 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
     "_decode": ("DecodeError", "Drop"),
+    "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "on_demand/__init__": (),
+    "on_demand/misnamed": (),
     "on_demand/mistakes": (),
     "on_demand/pydantic_schema": (),
     "on_demand/schema_details": (),
@@ -70,7 +72,6 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "connection": ("Connection",),
     "handshake": ("CapabilityError", "advertise"),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
-    "on_demand/misnamed": (),
     "on_demand/selection": (),
     "on_demand/sent": (),
     "on_demand/trace": (),

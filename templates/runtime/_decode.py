@@ -103,7 +103,10 @@ def _step_text(step: str | int) -> str:
 
 def excerpt(value: Any) -> str:
     """The start of a JSON value for messages and logs: short and on one line, however large and deep the value is."""
-    text = _shown.repr(value)
+    try:
+        text = _shown.repr(value)
+    except Exception:  # of a value of the user's, or of an integer with too many digits
+        text = f"a value of the class {type(value).__name__}"
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 

@@ -222,7 +222,7 @@ class Output:
         from .on_demand.sent import unsendable
 
         cause = error.__cause__
-        if isinstance(cause, (TypeError, ValueError)):
+        if isinstance(cause, (TypeError, ValueError, RecursionError)):
             return unsendable(message, self._side.handler, cause)
         return cause if isinstance(cause, Exception) else RuntimeError("dumps failed")
 

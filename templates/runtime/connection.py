@@ -31,7 +31,7 @@ from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, disp
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, chosen, log_handler_failure, log_mistake, logger
 from .transport import ByteTransport, Transport, carrying_messages
 
 _MAX_SHOWN: Final = 80
@@ -72,7 +72,7 @@ class Connection:
         *,
         peer: Literal["agent", "client", ""] = "",
     ) -> None:
-        self.options = options or ConnectionOptions()
+        self.options = chosen(options)
         self._transport = carrying_messages(transport, self.options)
         if path := self.options.trace or os.environ.get("ACP_TRACE"):
             from .on_demand.trace import traced

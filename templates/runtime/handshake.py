@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ._base import Gate, Method, Struct
 from ._decode import DecodeError, Drop, excerpt
-from .dispatch import Codec, Handler, overrides
+from .dispatch import Codec, Handler, overrides, wire_name
 from .errors import InvalidRequestError, RequestError
 from .message import Message
 from .options import logger
@@ -259,9 +259,14 @@ class Capabilities:
             raise CapabilityError(method, gate)
 
     def supports(self, method: str) -> bool:
-        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
-        gates = (self._request_gates.get(method), self._notification_gates.get(method))
-        return all(gate is None or self._allows(gate) for gate in gates)
+        """True if the peer has advertised the capability that `method` needs, or if it needs none.
+
+        Raises `ValueError` for a name that no method of the peer has.
+        """
+        methods = self._handler.PEER_METHODS
+        name = wire_name(methods, method, "the peer") if methods else method  # without any, nothing is known
+        gates = (self._request_gates.get(name or ""), self._notification_gates.get(name or ""))
+        return name is not None and all(gate is None or self._allows(gate) for gate in gates)
 
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
@@ -354,7 +359,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     codec = handler.CODEC
     try:
         raw: Any = codec.encode(message)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         from .on_demand.mistakes import in_message
 
         raise in_message(_called(handler), message, error) from error

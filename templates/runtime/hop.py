@@ -77,7 +77,8 @@ class _Output(Output):
 
     def _explained(self, message: Message, error: Unsendable) -> Exception:
         override, cause = override_of.get(), error.__cause__
-        if override is None or not message.is_response or not isinstance(cause, (TypeError, ValueError)):
+        is_known = isinstance(cause, (TypeError, ValueError, RecursionError))
+        if override is None or not message.is_response or not is_known:
             return super()._explained(message, error)
         from .on_demand.sent import unsendable
 
@@ -456,7 +457,7 @@ class Hop(Connection):
             return None
         try:
             return gives.encode(result)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             from .on_demand.mistakes import in_result
 
             raise in_result(handler, route.record, result, error, name=route.name) from error

@@ -136,6 +136,17 @@ class ConnectionOptions(Struct):
         super().__setattr__(name, value)
 
 
+def chosen(options: ConnectionOptions | None) -> ConnectionOptions:
+    """The options that were passed to a function, or the usual ones. Raises `TypeError` for anything else."""
+    if options is None:
+        return ConnectionOptions()
+    if not isinstance(options, ConnectionOptions):
+        from .on_demand.mistakes import caller, shown
+
+        raise TypeError(f"options{caller()} is {shown(options)}: write options=ConnectionOptions(...)")
+    return options
+
+
 def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
     """Call a hook of the user, and return its result. An exception is logged, and gives None."""
     try:

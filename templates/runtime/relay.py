@@ -113,13 +113,20 @@ class Relay:
             self._set_route(hop, self.proxy)
 
     def _made_by(self, factory: Callable[..., Any], version: int) -> Passing:
-        found = factory(*self._stubs(version, self._client, self._agent))
+        stubs = self._stubs(version, self._client, self._agent)
+        try:
+            found = factory(*stubs)
+        except TypeError as error:
+            from .on_demand.mistakes import in_factory
+
+            if (mistake := in_factory(factory, error, *stubs)) is error:
+                raise
+            raise mistake from error
         if isinstance(found, Passing):
             return found
-        from .on_demand.mistakes import hint_for, shown
+        from .on_demand.mistakes import hint_for, name_of, shown
 
-        name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
-        raise TypeError(f"{name} made {shown(found)}{hint_for(found) or ': it must extend Proxy'}")
+        raise TypeError(f"{name_of(factory)} made {shown(found)}{hint_for(found) or ': it must extend Proxy'}")
 
     def _set_route(self, hop: Hop, proxy: Passing) -> None:
         hop.route = self._routed(routes_of(type(proxy), hop.side), hop)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from .connection import Connection
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
 from .methods import PROTOCOLS, AgentFactory, remote_client
-from .options import ConnectionOptions
+from .options import ConnectionOptions, chosen
 from .transport import ByteTransport, Transport
 
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
@@ -28,7 +28,7 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     from .on_demand.pipes import run
 
     check_factory(factory, "Agent", None)
-    options = options or ConnectionOptions()
+    options = chosen(options)
     run(lambda transport: _started(factory, transport, options), options)
 
 
@@ -40,7 +40,7 @@ async def serve_agent(
     A mapping of factories serves several versions, as for `run_agent`.
     """
     check_factory(factory, "Agent", transport)
-    connection = await _started(factory, transport, options or ConnectionOptions())
+    connection = await _started(factory, transport, chosen(options))
     try:
         await connection.wait_closed()
     finally:

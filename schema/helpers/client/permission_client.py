@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
@@ -122,6 +122,7 @@ class PermissionClient(Client):
     def _by_rules(self, question: PermissionQuestion, before: PermissionSubject) -> RequestPermissionResponse | None:
         options = question.request.options
         decision = self.permissions.decide(question.subject)
+        _check(decision, get_args(PermissionDecision), f"{type(self.permissions).__name__}.decide")
         if self._has_changed(question, before):  # it says itself what the call is not any more
             return _answer(options, "deny")
         if decision == "ask" or (decision == "allow" and not _option_for(options, "allow")):
@@ -138,6 +139,7 @@ class PermissionClient(Client):
             if choice.kind in {"reject_once", "reject_always"} or not self._has_changed(question, before):
                 return select_permission_option(choice.option_id)
             return _answer(options, "deny")
+        _check(choice, get_args(PermissionChoice), f"{type(self).__name__}.ask_permission")
         if choice == "cancel":
             return permission_cancelled()
         decision: PermissionDecision = "allow" if choice in {"allow", "allow_always"} else "deny"
@@ -166,6 +168,14 @@ class PermissionClient(Client):
             tasks.remove(task)
             if not tasks:
                 del self._asking[session_id]
+
+
+def _check(answer: object, known: tuple[str, ...], method: str) -> None:
+    """Raise `TypeError` for what a method of the user has returned, and is no answer: it must not become one."""
+    if not (isinstance(answer, str) and answer in known):
+        found = f"{answer!r:.100}" if isinstance(answer, (str, bool)) else type(answer).__name__
+        hint = ": is an `await` missing?" if isinstance(answer, Awaitable) else ""
+        raise TypeError(f"{method} returned {found}; expected one of {', '.join(map(repr, known))}{hint}")
 
 
 def _answer(options: list[PermissionOption], decision: PermissionDecision) -> RequestPermissionResponse:

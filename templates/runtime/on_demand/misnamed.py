@@ -1,8 +1,17 @@
-"""The search for methods of a handler whose name is probably misspelled."""
+"""Names that nothing has: which ones are probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from .._base import Method
+from .mistakes import caller, shown
+
+_PACKAGE = __name__.removesuffix(".on_demand.misnamed")
 
 
 def meant_handlers(
@@ -18,6 +27,60 @@ def meant_handlers(
         meant = sorted(handler for handler in handlers if _means(name, handler))
         if meant and set(own).isdisjoint(meant):
             yield name, " or ".join(meant)
+
+
+def other_name(methods: Mapping[str, Method], name: Any, owner: str) -> str | None:
+    """The name on the wire of the method with this name in Python; None if only another version has such a method.
+
+    A name that starts with `_` is an extension, and stays as it is. Raises `ValueError` for other names, and
+    `TypeError` for what is no name; `owner` has the methods.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"supports(){caller()} got {shown(name)}; expected the name of a method of {owner}")
+    for method in (*methods.values(), *_others(methods)):
+        if name in (method.name, method.handler):
+            return method.name if method.name in methods else None
+    if name.startswith("_"):
+        return name
+    expected = _listed(_nearest(name, methods) or sorted(methods))
+    raise ValueError(f"supports(){caller()} got {shown(name)}, and {owner} has no such method: expected {expected}")
+
+
+def no_attribute(stub: Any, name: str) -> AttributeError:
+    """The error for an attribute that a stub does not have."""
+    kind: Any = type(stub)
+    text = f"{kind.__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_"):
+        handlers = {method.handler: method for method in kind.METHODS.values()}
+        meant = sorted(each for each in handlers if _means(name, each))
+        calls = [f"{each}({_params(handlers[each])})" for each in meant]
+        text += f"{caller() or ','} but it has {_listed(calls)}" if calls else ""
+    return AttributeError(text, name=name, obj=stub)
+
+
+def _params(method: Method) -> str:
+    return f"{method.params.__name__}(...)" if isinstance(method.params, type) else "params"
+
+
+def _others(methods: Mapping[str, Method]) -> Iterator[Method]:
+    """The methods of the same side in all versions of the protocol that this package has."""
+    sides = {method.side for method in methods.values()}
+    for version in getattr(import_module(f"{_PACKAGE}.methods"), "PROTOCOLS", ()):
+        with suppress(ImportError):  # a package of one version has no folders
+            for table in vars(import_module(f"{_PACKAGE}.v{version}.methods")).values():
+                records = table.values() if isinstance(table, Mapping) else ()
+                yield from (each for each in records if isinstance(each, Method) and each.side in sides)
+
+
+def _nearest(name: str, methods: Mapping[str, Method]) -> list[str]:
+    """The names on the wire that are probably meant: nearly that of the method, or one of its words."""
+    meant = [each.name for each in methods.values() if _means(name, each.handler) or _means(name, each.name)]
+    words = [each.name for each in methods.values() if name.lower() in each.handler.split("_")]
+    return sorted(meant) or sorted(words) or get_close_matches(name, [*methods], cutoff=0.5)
+
+
+def _listed(names: Collection[str]) -> str:
+    return " or ".join(names)
 
 
 def _means(name: str, handler: str) -> bool:

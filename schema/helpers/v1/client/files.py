@@ -183,7 +183,11 @@ class FileClient(Client):
         if not self.files.write:
             raise InvalidParamsError("files cannot be written here")
         path = await self._on_disk(self.files.resolve, params.path)
-        if not await self.save_text(path, params.content):
+        is_saved: object = await self.save_text(path, params.content)
+        if not isinstance(is_saved, bool):  # what was not awaited is true, and the text would be nowhere
+            found = f"{type(self).__name__}.save_text returned {type(is_saved).__name__}"
+            raise TypeError(f"{found}; expected True if it has saved the text, and False if not")
+        if not is_saved:
             await self._on_disk(partial(self.files.write_text, text=params.content), params.path)
         return WriteTextFileResponse()
 

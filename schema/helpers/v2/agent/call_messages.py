@@ -10,6 +10,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from ..agent import RemoteClient
+from ..decision import decides
 from ..dispatch import ConnectionClosed
 from ..known import ToolCallStatus
 from ..types import (
@@ -55,6 +56,7 @@ def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator
         yield SessionUpdateToolCallContentChunk(tool_call_id=call.tool_call_id, content=each), call
 
 
+@decides
 async def ask_permission(
     client: RemoteClient,
     session_id: str,

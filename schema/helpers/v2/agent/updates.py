@@ -27,7 +27,7 @@ from ..types import (
     SessionUpdateUserMessage,
     SessionUpdateUserMessageChunk,
 )
-from .content import as_block
+from .content import as_block, items_of
 from .notification import UpdateParams, session_update
 from .plan_entries import as_entry
 
@@ -90,7 +90,7 @@ def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
 
 def plan(session_id: str, entries: Iterable[str | PlanEntry], *, plan_id: str = "plan") -> UpdateParams:
     """A plan, in the place of the one with the same id. A str is an entry that is pending, of medium priority."""
-    items = PlanUpdateContentItems(plan_id=plan_id, entries=[as_entry(entry) for entry in entries])
+    items = PlanUpdateContentItems(plan_id=plan_id, entries=[as_entry(entry) for entry in items_of(entries, "entries")])
     return session_update(session_id, SessionUpdatePlanUpdate(plan=items))
 
 
