@@ -31,7 +31,16 @@ from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, disp
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
+from .options import (
+    PROGRAM_ENDS,
+    Budget,
+    ConnectionOptions,
+    log_handler_failure,
+    log_mistake,
+    log_program_end,
+    logger,
+    options_or_default,
+)
 from .transport import ByteTransport, Transport, carrying_messages
 
 _MAX_SHOWN: Final = 80
@@ -72,7 +81,9 @@ class Connection:
         *,
         peer: Literal["agent", "client", ""] = "",
     ) -> None:
-        self.options = options or ConnectionOptions()
+        self.options = options_or_default(options)
+        self.loop: asyncio.AbstractEventLoop | None = _running_loop()
+        """The event loop in which it runs; None until `start` if it was made outside of one."""
         self._transport = carrying_messages(transport, self.options)
         if path := self.options.trace or os.environ.get("ACP_TRACE"):
             from .on_demand.trace import traced
@@ -109,6 +120,7 @@ class Connection:
         self._start()
 
     def _start(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
@@ -137,7 +149,8 @@ class Connection:
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and all handlers have finished."""
-        if self._closed is not None:
+        if self._closed is not None and not self._closed.done():
+            self.check_loop()
             await asyncio.shield(self._closed)
 
     def stop(self) -> None:
@@ -146,6 +159,8 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection from this side, and wait until that is done."""
+        if self._life.state is not State.CLOSED:
+            self.check_loop()
         self.stop()
         if self._closed is None:
             await self._transport.close()
@@ -165,7 +180,7 @@ class Connection:
         tasks = self._tasks
         try:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
-            await tasks.end()
+            await tasks.end(self._in_flight.name)
             for handler in self._side.handlers:
                 await tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
@@ -187,10 +202,12 @@ class Connection:
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
-        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
-        for params that cannot be sent.
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, `TypeError` for
+        params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
+        if (loop := asyncio.get_running_loop()) is not self.loop:
+            self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
             raise life.reason.again()
@@ -198,7 +215,7 @@ class Connection:
         capabilities.sent(method, "params", params)
         request_id = self._next_id
         self._next_id += 1
-        future = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        future = self._pending[request_id] = loop.create_future()
         start = perf_counter()
         try:
             if (rest := self._output.send(Message("request", params, method, request_id))) is not None:
@@ -217,10 +234,23 @@ class Connection:
         return result
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
+        """Send a notification. Raises what `request` raises, but for a `RequestError`."""
+        if asyncio.get_running_loop() is not self.loop:
+            self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
             await rest
+
+    def check_loop(self) -> None:
+        """Raise `RuntimeError` in another event loop than that of the connection: no response could wake it."""
+        if self.loop is not None and self.loop is not _running_loop():
+            from .on_demand.mistakes import caller
+
+            where = caller()
+            raise RuntimeError(
+                f"a stub{where} is used outside of the event loop of its connection, where it would wait for ever: "
+                "await it in that loop, or call blocking(stub) from another thread"
+            )
 
     @property
     def version(self) -> int:
@@ -462,7 +492,8 @@ class Connection:
             if self._life.is_closing:
                 raise
             logger.warning("the handler of the notification %s was cancelled", excerpt(method))
-        except PROGRAM_ENDS:
+        except PROGRAM_ENDS as error:
+            log_program_end(f"the handler of the notification {excerpt(method)}", error)
             raise
         except BaseException as error:
             if not is_running(handled.reader):
@@ -475,6 +506,13 @@ class Connection:
 
 def _nothing() -> None:
     return None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _reject(future: asyncio.Future[Any], error: RequestError) -> None:

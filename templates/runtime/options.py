@@ -136,11 +136,25 @@ class ConnectionOptions(Struct):
         super().__setattr__(name, value)
 
 
+def options_or_default(options: ConnectionOptions | None) -> ConnectionOptions:
+    """The options, or the defaults for None. Raises `TypeError` for anything else, such as a dict."""
+    if isinstance(options, ConnectionOptions):
+        return options
+    if options is not None:
+        from .on_demand.mistakes import hint_for, shown
+
+        raise TypeError(
+            f"options is {shown(options)}; expected ConnectionOptions{hint_for(options, 'ConnectionOptions')}"
+        )
+    return ConnectionOptions()
+
+
 def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
     """Call a hook of the user, and return its result. An exception is logged, and gives None."""
     try:
         return hook(*values)
-    except PROGRAM_ENDS:
+    except PROGRAM_ENDS as error:
+        log_program_end(f"the hook {name}", error)
         raise
     except BaseException:
         logger.exception("%s failed", name)
@@ -256,6 +270,15 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
         logger.debug("%s failed", what, exc_info=error)
     else:
         log_failure(what, error)
+
+
+def log_program_end(what: str, error: BaseException) -> None:
+    """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
+    if isinstance(error, SystemExit) and not hasattr(error, "acp_is_logged"):
+        from .on_demand.mistakes import failed_at
+
+        error.acp_is_logged = True  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+        logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------
