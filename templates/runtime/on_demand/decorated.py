@@ -17,16 +17,17 @@ _LAST: Final = re.compile(rb'.*"jsonrpc"\s*:\s*"[0-9.]*"\s*\}', re.DOTALL)
 _MAX_TOKENS: Final = 100_000
 """The most braces and strings that are looked at: they take about 20 ms."""
 _MAX_PARSED: Final = 2**16
+_MAX_BEHIND: Final = 2**10
 
 
 def split_line(line: bytes) -> tuple[bytes, bytes] | None:
     """Split a line that is no JSON into the text before, and the JSON-RPC object that ends it; None if it has none.
 
-    Behind the object there may be decoration, which is dropped. An object of more than 64 KiB is not parsed, so it may
-    be invalid. Takes time in proportion to the length of the line, whatever it holds.
+    Behind the object there may be decoration, of up to 1 KiB, which is dropped. An object of more than 64 KiB is not
+    parsed, so it may be invalid. Takes time in proportion to the length of the line, whatever it holds.
     """
     end = line.rfind(b"}") + 1
-    if not end or _DECORATION.fullmatch(line, end) is None:
+    if not end or len(line) - end > _MAX_BEHIND or _DECORATION.fullmatch(line, end) is None:
         return None
     start = _start_of_object(line[:end])
     if start is None or not _is_message(message := line[start:end]):
