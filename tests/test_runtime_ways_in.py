@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -296,3 +297,57 @@ def test_a_proxy_whose_agent_fails_is_an_error(packages: Packages, tmp_path: Pat
         assert "error" in agent.answer(agent.ask("initialize", protocolVersion=1))
         assert agent.line() == "after the agent has ended with exit code 3"
         assert agent.end() == 0
+
+
+# --- sys.exit --------------------------------------------------------------------------------------------------------
+
+EXITS = {
+    "a request": ("async def ext_method(self, method, params): sys.exit(3)", "the handler of '_x'"),
+    "a notification": (
+        "async def ext_notification(self, method, params): sys.exit(3)",
+        "the handler of the notification '_x'",
+    ),
+    "a task": (
+        "async def ext_method(self, method, params): await asyncio.create_task(self.leave())\n"
+        "    async def leave(self): sys.exit(3)",
+        "a task|the handler of '_x'",
+    ),
+    "work": (
+        "async def ext_method(self, method, params): await self.turns.run(PROMPT, self.work(params))\n"
+        "    async def work(self, params): sys.exit(3)",
+        "Leaving.work",
+    ),
+}
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("where", EXITS)
+def test_a_handler_that_exits_is_named(acp: ModuleType, way: str, where: str) -> None:
+    """Otherwise an agent is gone without a word, as by `sys.exit(0)` of a library."""
+    body, who = EXITS[where]
+    if (where, way) == ("a task", "serve_stdio"):
+        pytest.skip("a task of the program itself is its own affair")
+    parts = (
+        f"from {acp.__name__}.helpers import TurnAgent\n"
+        "PROMPT = PromptRequest(session_id='s', prompt=[])\n"
+        "class Leaving(TurnAgent, Echo):\n"
+        f"    {body}\n",
+        WAYS[way].replace("Echo", "Leaving"),
+    )
+    number = {} if where == "a notification" else {"id": 2}
+    said = HELLO + json.dumps({"jsonrpc": "2.0", "method": "_x", **number}) + "\n"
+    done = run_program(acp, *parts, said=said)
+    assert done.returncode == 3
+    assert re.search(rf"^({who}) has ended the program: SystemExit\(3\)", done.stderr, re.MULTILINE), done.stderr
+    assert done.stderr.count("has ended the program") == 1
+
+
+def test_a_hook_that_exits_is_named(acp: ModuleType) -> None:
+    parts = (
+        "class Failing(Echo):\n"
+        "    async def ext_method(self, method, params): raise ValueError\n"
+        "run_agent(Failing, options=ConnectionOptions(on_error=lambda *_: sys.exit(3)))\n"
+    )
+    done = run_program(acp, parts, said=HELLO + '{"jsonrpc": "2.0", "id": 2, "method": "_x"}\n')
+    assert done.returncode == 3
+    assert "the hook on_error has ended the program: SystemExit(3)" in done.stderr

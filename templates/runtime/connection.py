@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
@@ -120,7 +121,7 @@ class Connection:
         self._start()
 
     def _start(self) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop = get_running_loop()
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
@@ -206,7 +207,7 @@ class Connection:
         params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
-        if (loop := asyncio.get_running_loop()) is not self.loop:
+        if (loop := get_running_loop()) is not self.loop:
             self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
@@ -235,7 +236,7 @@ class Connection:
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises what `request` raises, but for a `RequestError`."""
-        if asyncio.get_running_loop() is not self.loop:
+        if get_running_loop() is not self.loop:
             self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
@@ -316,7 +317,7 @@ class Connection:
         try:
             if self._is_attached and not self._at_end:
                 self._context = copy_context()
-                self._idle = asyncio.get_running_loop().create_future()
+                self._idle = get_running_loop().create_future()
                 await self._idle
                 return None
             message = await self._transport.read()
@@ -378,7 +379,7 @@ class Connection:
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
         self._must_yield = True
-        asyncio.get_running_loop().call_soon(self._has_yielded)
+        get_running_loop().call_soon(self._has_yielded)
 
     def _has_yielded(self) -> None:
         self._must_yield = False
@@ -510,7 +511,7 @@ def _nothing() -> None:
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
-        return asyncio.get_running_loop()
+        return get_running_loop()
     except RuntimeError:
         return None
 

@@ -274,10 +274,10 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
 
 def log_program_end(what: str, error: BaseException) -> None:
     """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
-    if isinstance(error, SystemExit) and not hasattr(error, "acp_is_logged"):
+    if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
         from .on_demand.mistakes import failed_at
 
-        error.acp_is_logged = True  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+        vars(error)["acp_is_logged"] = True
         logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))
 
 
