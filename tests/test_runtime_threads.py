@@ -244,8 +244,7 @@ def test_the_end_of_the_connection(acp: ModuleType) -> None:
     assert str(error) == "the event loop of the connection has ended"
 
 
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_a_loop_that_ends_without_a_word(acp: ModuleType, is_closed: bool) -> None:
+def test_a_loop_that_ends_without_a_word(acp: ModuleType) -> None:
     """A loop that is stopped resolves nothing: whoever waits for it must not wait for ever."""
     echoing = Echoing(acp)
     loop = asyncio.new_event_loop()

@@ -106,6 +106,14 @@ def is_running(task: asyncio.Task[Any] | None) -> bool:
         return False
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class Tasks:
     """Tasks that end together; each has `seconds` to clean up, and is abandoned after that."""
 

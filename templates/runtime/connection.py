@@ -27,7 +27,7 @@ from time import perf_counter
 from typing import Any, ClassVar, Final, Literal
 
 from ._decode import excerpt
-from .calls import InFlight, Life, Output, State, Tasks, is_running
+from .calls import InFlight, Life, Output, State, Tasks, is_running, running_loop
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
@@ -83,7 +83,7 @@ class Connection:
         peer: Literal["agent", "client", ""] = "",
     ) -> None:
         self.options = options_or_default(options)
-        self.loop: asyncio.AbstractEventLoop | None = _running_loop()
+        self.loop: asyncio.AbstractEventLoop | None = running_loop()
         """The event loop in which it runs; None until `start` if it was made outside of one."""
         self._transport = carrying_messages(transport, self.options)
         if path := self.options.trace or os.environ.get("ACP_TRACE"):
@@ -244,7 +244,7 @@ class Connection:
 
     def check_loop(self) -> None:
         """Raise `RuntimeError` in another event loop than that of the connection: no response could wake it."""
-        if self.loop is not None and self.loop is not _running_loop():
+        if self.loop is not None and self.loop is not running_loop():
             from .on_demand.mistakes import caller
 
             where = caller()
@@ -507,13 +507,6 @@ class Connection:
 
 def _nothing() -> None:
     return None
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _reject(future: asyncio.Future[Any], error: RequestError) -> None:

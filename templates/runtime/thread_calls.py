@@ -11,6 +11,7 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
+from .calls import running_loop
 from .dispatch import ConnectionClosed, Remote, peer_of
 
 P = ParamSpec("P")
@@ -67,7 +68,7 @@ def _call(
     method: Callable[..., Coroutine[Any, Any, T]], stub: Remote, seconds: float | None, *args: Any, **named: Any
 ) -> T:
     loop = _loop_of(stub)
-    if _is_inside(loop):
+    if running_loop() is loop:
         name = getattr(method, "__qualname__", repr(method))
         raise RuntimeError(f"blocking({name}) in the thread of its event loop would wait for itself: await {name}")
     if not loop.is_running():
@@ -91,13 +92,6 @@ def _loop_of(stub: Remote) -> asyncio.AbstractEventLoop:
     if not isinstance(loop, asyncio.AbstractEventLoop):
         raise TypeError(f"blocking got a {type(stub).__name__} of no connection that runs in an event loop")
     return loop
-
-
-def _is_inside(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False
 
 
 def _result(call: Future[T], loop: asyncio.AbstractEventLoop, seconds: float | None) -> T:

@@ -45,7 +45,8 @@ class Transport(Protocol):
 class ByteTransport(Protocol):
     """Carries messages as bytes, each one JSON document in UTF-8; `LineTransport` makes a `Transport` of it.
 
-    It may have what a `Transport` may have, and `send(message)`, which is called instead of `write`.
+    It may have what a `Transport` may have; `send(message)`, which is called instead of `write`; and `extract(line)`,
+    which returns the message in what is no JSON, or None.
     """
 
     async def read(self) -> bytes | None:

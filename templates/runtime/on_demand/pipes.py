@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias, cast
 
+from ..calls import running_loop
 from ..options import ConnectionOptions, log_program_end, logger, one_line
 from ..transport import ByteTransport, LineBuffer, LineWriter
 
@@ -46,7 +47,8 @@ def run(start: Start, options: ConnectionOptions, *, name: str) -> None:
     stdin cannot be read or stdout cannot be written, as on a full disk, but not if the peer has gone; and
     `RuntimeError` where an event loop runs. `name` is that of the caller, for errors.
     """
-    _refuse_loop(name)
+    if running_loop() is not None:
+        raise RuntimeError(_WAY_IN.format(name))
     failure: str | None = None
     with _private_wire(name) as wire:
         try:
@@ -66,14 +68,6 @@ async def serve(start: Start, options: ConnectionOptions) -> None:
         failure = await _run(start, wire, options, owns_process=False)
     if failure is not None:
         raise OSError(failure)
-
-
-def _refuse_loop(name: str) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(_WAY_IN.format(name))
 
 
 _WAY_IN: Final = (
