@@ -126,7 +126,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
-        runtime={"on_demand/pipes": (), "on_demand/threads": (), "stdio": ("run_agent", "serve_agent")},
+        runtime={"on_demand/pipes": (), "on_demand/threads": (), "stdio": ("run_agent", "serve_agent", "serve_stdio")},
         remote=(*_SERVING, "asgi"),
     ),
     Role.CLIENT: RoleRecord(
@@ -134,7 +134,11 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         sides=(Side.CLIENT,),
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
-        runtime={"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
+        runtime={
+            "on_demand/decorated": (),
+            "process": (),
+            "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
+        },
         remote=(*_CONNECTING, "remote"),
     ),
     Role.PROXY: RoleRecord(
@@ -147,7 +151,8 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         template="proxy",
         runtime={
             "chain": (),
-            "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy"),
+            "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
+            "on_demand/decorated": (),
             "on_demand/pipes": (),
             "on_demand/threads": (),
             "hop": (),

@@ -127,6 +127,7 @@ def test_every_fence_is_understood() -> None:
 
 
 COOKBOOK = {
+    "resources": ["agent_message_chunk"],
     "streaming": ["agent_thought_chunk", *3 * ["agent_message_chunk"]],
     "tool_calls": ["tool_call", *2 * ["tool_call_update"]],
     "plan": 3 * ["plan"],
@@ -134,7 +135,7 @@ COOKBOOK = {
     "settings": ["current_mode_update"],
     "announcing": ["available_commands_update"],
     "cancelling": [],
-    "blocking": ["agent_message_chunk"],
+    "blocking": ["agent_message_chunk"] * 2,
     "storing": ["session_info_update", "agent_message_chunk"],
     "files": [],
 }

@@ -477,6 +477,28 @@ STARTS = {
         'await spawn_agent(Printer, ["agent"])',
         "AgentProcess",  # the words are Python's, and differ between versions
     ),
+    "options of run_agent are a dict": (
+        "run_agent(Echo, options={})",
+        "options is a dict; expected ConnectionOptions: construct ConnectionOptions(...)",
+    ),
+    "options of serve_stdio are a dict": ("await serve_stdio(Echo, options={})", "options is a dict; expected"),
+    "options of serve_agent are a dict": (
+        'await serve_agent(Echo, transport, options={"max_requests": 5})',
+        "options is a dict; expected ConnectionOptions: construct ConnectionOptions(...)",
+    ),
+    "options of connect are a class": (
+        "connect(Printer, transport, options=ConnectionOptions)",
+        "options is the class ConnectionOptions; expected ConnectionOptions: call the class to make an instance",
+    ),
+    "options of spawn_agent are false": (
+        'spawn_agent(Printer, ["agent"], options=False)',
+        "options is False; expected",
+    ),
+    "options of a Connection are empty": ("Connection(transport, [])", "options is a list; expected ConnectionOptions"),
+    "blocking of a class": (
+        "blocking(RemoteAgent)",
+        "blocking got the class RemoteAgent; expected a stub, or a method",
+    ),
     "advertise in another order": (
         "advertise(InitializeResponse(protocol_version=1), Echo)",
         "expected advertise(Echo, message), found an InitializeResponse first",

@@ -191,7 +191,7 @@ def test_what_a_handler_raises_is_not_for_the_client(start: Start) -> None:
 def test_stdin_and_stdout_are_back_afterwards(acp: ModuleType) -> None:
     """`run_agent` may be a part of a larger program."""
     program = (
-        f"import sys; from {acp.__name__} import Agent, run_agent; print('before'); run_agent(Agent);"
+        f"import sys; from {acp.__name__} import Agent, run_agent; run_agent(Agent);"
         "print('after', repr(sys.stdin.read()))"
     )
     done = subprocess.run(
@@ -203,8 +203,8 @@ def test_stdin_and_stdout_are_back_afterwards(acp: ModuleType) -> None:
         timeout=PATIENCE,
         check=True,
     )
-    before, answer, after = done.stdout.splitlines()
-    assert (before, json.loads(answer)["error"]["code"], after) == ("before", -32601, "after ''")
+    answer, after = done.stdout.splitlines()
+    assert (json.loads(answer)["error"]["code"], after) == (-32601, "after ''")
     said = "Agent does not override initialize, which every peer calls first, so that no peer can use it\n"
     assert without_slowness(done.stderr) == said
 

@@ -66,6 +66,24 @@ def test_a_session_is_loaded_as_it_was(acp: Any, file: Path) -> None:
     assert run(main()) == (expected, [*expected, users[2], "again"], ["Hello there\nfriend", "name it", "again"])
 
 
+def test_what_is_refused_in_another_loop_is_not_recorded(acp: Any, file: Path) -> None:
+    async def main() -> list[Any]:
+        async with later(acp, file) as client:
+            session = await client.new()
+            agent, ids = client.peer.handler, {} if is_v1(acp) else {"message_id": "m"}
+            await client.prompt(session, "Hello")
+            update = helpers_of(acp).agent_message(session, "lost", **ids)
+            with pytest.raises(RuntimeError, match=r"blocking\(stub\)"):
+                await asyncio.to_thread(lambda: asyncio.run(agent.client.session_update(update)))
+            await asyncio.to_thread(acp.blocking(agent.client).session_update, update)
+            await client.prompt(session, "Bye")
+            client.updates.clear()
+            await client.load(session)
+            return client.said()
+
+    assert str(run(main())).count("lost") == 1
+
+
 def test_resuming_reports_nothing_of_it(acp: Any, file: Path) -> None:
     """Only its state, in protocol 2."""
 

@@ -77,6 +77,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace": (),
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
+    "thread_calls": ("BlockingStub", "blocking"),
     "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
 }
 """The modules that speak JSON-RPC."""

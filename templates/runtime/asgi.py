@@ -14,7 +14,7 @@ from functools import partial
 from .asgi_application import LOCAL_HOSTS, AsgiApp
 from .dispatch import check_factory
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .stdio import AnyFactory, serve_agent
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
@@ -48,7 +48,7 @@ def asgi_app(
     HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
     check_factory(factory, "Agent", None)
-    options = options or ConnectionOptions()
+    options = options_or_default(options)
     return AsgiApp(
         Server(partial(serve_agent, factory, options=options), limits or RemoteLimits(), options),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),

@@ -15,7 +15,7 @@ from functools import partial
 from .asgi_application import LOCAL_HOSTS, AsgiApp
 from .conductor import Component, check_components, serve_remote
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .relay import passing_options
 from .sources import AnyAgent
 
@@ -52,7 +52,7 @@ def proxy_app(
     HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
     check_components(proxies, agent)
-    options = passing_options(options or ConnectionOptions())
+    options = passing_options(options_or_default(options))
     return AsgiApp(
         Server(partial(serve_remote, proxies, agent, options=options), limits or RemoteLimits(), options),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),

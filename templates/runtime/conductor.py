@@ -15,7 +15,7 @@ from .forms import FORMS
 from .hop import Hop
 from .message import Message, Unreadable
 from .methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
-from .options import ConnectionOptions, log_mistake, logger
+from .options import ConnectionOptions, log_mistake, logger, options_or_default
 from .overriding import Passing
 from .process import ProcessTransport
 from .relay import Relay, passing_options
@@ -43,9 +43,10 @@ def run_proxy(factory: AnyProxy, agent: AnyAgent | None = None, *, options: Conn
     an agent elsewhere; one by which a conductor opens a proxy does not, as the conductor has the agent. A mapping of
     factories serves several versions of the protocol: the version in the answer of the agent chooses.
 
-    `print` and child processes write to stderr. Raises `SystemExit` with a message if the agent fails.
+    `print` and child processes write to stderr. Raises `SystemExit` with a message if the agent fails, and
+    `RuntimeError` where an event loop runs: `serve_stdio` is for that.
     """
-    run_conductor([factory], agent, options=options)
+    return _run([factory], agent, options, "run_proxy")
 
 
 def run_conductor(
@@ -56,19 +57,58 @@ def run_conductor(
     Each is a factory, which runs in this process, or the command of a program that is a proxy, which is started with
     the agent. Under another conductor, the chain is one of its proxies.
     """
-    from .on_demand.pipes import run
+    return _run(proxies, agent, options, "run_conductor")
 
+
+def _run(proxies: Sequence[Component], agent: AnyAgent | None, options: ConnectionOptions | None, name: str) -> None:
+    from .on_demand.pipes import no_coroutine, run
+
+    chains, start, options = _starting(proxies, agent, options)
+    run(start, options, name=name)
+    if chains and chains[0].failure:
+        raise SystemExit(chains[0].failure)
+    return no_coroutine(name)
+
+
+async def serve_stdio(
+    proxies: AnyProxy | Sequence[Component],
+    agent: AnyAgent | None = None,
+    *,
+    options: ConnectionOptions | None = None,
+) -> None:
+    """Run a proxy, or a chain of them, on stdin and stdout within a program that has an event loop of its own.
+
+    It does what `run_proxy` and `run_conductor` do, and returns when the client has closed stdin and stdout, or after
+    SIGINT or SIGTERM; a signal that the program handles itself is left to it. Cancelling the task closes the
+    connection. Afterwards stdin, stdout and the handlers of signals are what they were. Raises `OSError` where those
+    exit, such as a `ConnectionClosed` if the agent fails, and `RuntimeError` if stdin and stdout are served already.
+    """
+    from .on_demand.pipes import serve
+
+    chains, start, options = _starting(_listed(proxies), agent, options)
+    await serve(start, options)
+    if chains and chains[0].failure:
+        raise ConnectionClosed(chains[0].failure)
+
+
+def _starting(
+    proxies: Sequence[Component], agent: AnyAgent | None, options: ConnectionOptions | None
+) -> tuple[list[Chain], Callable[[ByteTransport], Awaitable[Chain]], ConnectionOptions]:
+    """The list that gets the chain, the function that starts it, and its options."""
     check_components(proxies, agent)
-    options = passing_options(options or ConnectionOptions())
+    passing = passing_options(options_or_default(options))
     chains: list[Chain] = []
 
     async def start(transport: ByteTransport) -> Chain:
-        chains.append(Chain(proxies, agent, carrying_messages(transport, options), options))
+        chains.append(Chain(proxies, agent, carrying_messages(transport, passing), passing))
         return chains[0]
 
-    run(start, options)
-    if chains and chains[0].failure:
-        raise SystemExit(chains[0].failure)
+    return chains, start, passing
+
+
+def _listed(proxies: Any) -> Any:
+    """The proxies of a chain; for one alone, a list of it."""
+    return [proxies] if callable(proxies) or by_version(proxies) is not None else proxies
 
 
 async def serve_proxy(
@@ -82,9 +122,9 @@ async def serve_proxy(
 
     `client` leads to the client, or to what is between, and `agent` to the agent.
     """
-    proxies: Any = [factory] if callable(factory) or by_version(factory) is not None else factory
+    proxies = _listed(factory)
     check_components(proxies, None)
-    options = passing_options(options or ConnectionOptions())
+    options = passing_options(options_or_default(options))
     relays = _linked([_factories(each) for each in proxies], client, agent, options)
     return _main_reason(await _run_all(relays))
 
@@ -98,7 +138,7 @@ async def serve_conductor(
 ) -> None:
     """Run a chain as `run_conductor` does, for a client at the other end of `transport`. Logs how the agent fails."""
     check_components(proxies, agent)
-    options = passing_options(options or ConnectionOptions())
+    options = passing_options(options_or_default(options))
     await _serve(Chain(proxies, agent, carrying_messages(transport, options), options))
 
 

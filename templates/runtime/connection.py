@@ -20,18 +20,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
 from typing import Any, ClassVar, Final, Literal
 
 from ._decode import excerpt
-from .calls import InFlight, Life, Output, State, Tasks, is_running
+from .calls import InFlight, Life, Output, State, Tasks, is_running, running_loop
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, Budget, ConnectionOptions, chosen, log_handler_failure, log_mistake, logger
+from .options import (
+    PROGRAM_ENDS,
+    Budget,
+    ConnectionOptions,
+    log_handler_failure,
+    log_mistake,
+    log_program_end,
+    logger,
+    options_or_default,
+)
 from .transport import ByteTransport, Transport, carrying_messages
 
 _MAX_SHOWN: Final = 80
@@ -72,7 +82,9 @@ class Connection:
         *,
         peer: Literal["agent", "client", ""] = "",
     ) -> None:
-        self.options = chosen(options)
+        self.options = options_or_default(options)
+        self.loop: asyncio.AbstractEventLoop | None = running_loop()
+        """The event loop in which it runs; None until `start` if it was made outside of one."""
         self._transport = carrying_messages(transport, self.options)
         if path := self.options.trace or os.environ.get("ACP_TRACE"):
             from .on_demand.trace import traced
@@ -109,6 +121,7 @@ class Connection:
         self._start()
 
     def _start(self) -> None:
+        self.loop = get_running_loop()
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
@@ -137,7 +150,8 @@ class Connection:
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and all handlers have finished."""
-        if self._closed is not None:
+        if self._closed is not None and not self._closed.done():
+            self.check_loop()
             await asyncio.shield(self._closed)
 
     def stop(self) -> None:
@@ -146,6 +160,8 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection from this side, and wait until that is done."""
+        if self._life.state is not State.CLOSED:
+            self.check_loop()
         self.stop()
         if self._closed is None:
             await self._transport.close()
@@ -165,7 +181,7 @@ class Connection:
         tasks = self._tasks
         try:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
-            await tasks.end()
+            await tasks.end(self._in_flight.name)
             for handler in self._side.handlers:
                 await tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
@@ -187,10 +203,12 @@ class Connection:
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
-        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
-        for params that cannot be sent.
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, `TypeError` for
+        params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
+        if (loop := get_running_loop()) is not self.loop:
+            self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
             raise life.reason.again()
@@ -198,7 +216,7 @@ class Connection:
         capabilities.sent(method, "params", params)
         request_id = self._next_id
         self._next_id += 1
-        future = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        future = self._pending[request_id] = loop.create_future()
         start = perf_counter()
         try:
             if (rest := self._output.send(Message("request", params, method, request_id))) is not None:
@@ -217,10 +235,23 @@ class Connection:
         return result
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
+        """Send a notification. Raises what `request` raises, but for a `RequestError`."""
+        if get_running_loop() is not self.loop:
+            self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
             await rest
+
+    def check_loop(self) -> None:
+        """Raise `RuntimeError` in another event loop than that of the connection: no response could wake it."""
+        if self.loop is not None and self.loop is not running_loop():
+            from .on_demand.mistakes import caller
+
+            where = caller()
+            raise RuntimeError(
+                f"a stub{where} is used outside of the event loop of its connection, where it would wait for ever: "
+                "await it in that loop, or call blocking(stub) from another thread"
+            )
 
     @property
     def version(self) -> int:
@@ -286,7 +317,7 @@ class Connection:
         try:
             if self._is_attached and not self._at_end:
                 self._context = copy_context()
-                self._idle = asyncio.get_running_loop().create_future()
+                self._idle = get_running_loop().create_future()
                 await self._idle
                 return None
             message = await self._transport.read()
@@ -348,7 +379,7 @@ class Connection:
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
         self._must_yield = True
-        asyncio.get_running_loop().call_soon(self._has_yielded)
+        get_running_loop().call_soon(self._has_yielded)
 
     def _has_yielded(self) -> None:
         self._must_yield = False
@@ -462,7 +493,8 @@ class Connection:
             if self._life.is_closing:
                 raise
             logger.warning("the handler of the notification %s was cancelled", excerpt(method))
-        except PROGRAM_ENDS:
+        except PROGRAM_ENDS as error:
+            log_program_end(f"the handler of the notification {excerpt(method)}", error)
             raise
         except BaseException as error:
             if not is_running(handled.reader):

@@ -361,6 +361,7 @@ class Hop(Connection):
             return await super().request(method, params)
         if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
             return override.agreed
+        self.check_loop()
         override.release()
         override.hop._hand_over_reading()
         override.waiting += 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar
 
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .relay import passing_options
 from .remote_failures import address
 from .remote_transport import check_url, open_url
@@ -45,5 +45,5 @@ class NetworkAgent:
 
         Raises `ConnectionClosed`, or the first message does, if the server refuses.
         """
-        options = passing_options(options or ConnectionOptions())
+        options = passing_options(options_or_default(options))
         return open_url(self._url, headers=self._headers, cookies=self._cookies, options=options)

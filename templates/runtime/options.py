@@ -136,7 +136,7 @@ class ConnectionOptions(Struct):
         super().__setattr__(name, value)
 
 
-def chosen(options: ConnectionOptions | None) -> ConnectionOptions:
+def options_or_default(options: ConnectionOptions | None) -> ConnectionOptions:
     """The options that were passed to a function, or the usual ones. Raises `TypeError` for anything else."""
     if options is None:
         return ConnectionOptions()
@@ -151,7 +151,8 @@ def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
     """Call a hook of the user, and return its result. An exception is logged, and gives None."""
     try:
         return hook(*values)
-    except PROGRAM_ENDS:
+    except PROGRAM_ENDS as error:
+        log_program_end(f"the hook {name}", error)
         raise
     except BaseException:
         logger.exception("%s failed", name)
@@ -267,6 +268,15 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
         logger.debug("%s failed", what, exc_info=error)
     else:
         log_failure(what, error)
+
+
+def log_program_end(what: str, error: BaseException) -> None:
+    """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
+    if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
+        from .on_demand.mistakes import failed_at
+
+        vars(error)["acp_is_logged"] = True
+        logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------

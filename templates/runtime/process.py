@@ -55,19 +55,33 @@ async def start_process(
     `what` names it in errors and logs.
     """
     loop = asyncio.get_running_loop()
-    control, process = await loop.subprocess_exec(
-        lambda: _Process(limit=_CHUNK, loop=loop),
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-        cwd=cwd,
-        start_new_session=True,  # Ctrl-C reaches only this process, which then ends the agent
-    )
+    try:
+        control, process = await loop.subprocess_exec(
+            lambda: _Process(limit=_CHUNK, loop=loop),
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,  # Ctrl-C reaches only this process, which then ends the agent
+        )
+    except OSError as error:
+        if cwd is not None and error.strerror:
+            error.strerror += _where(os.fspath(command[0]), os.path.abspath(cwd))
+        raise
     return ProcessTransport(
         control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options, what=what
     )
+
+
+def _where(program: str, folder: str) -> str:
+    """The place where a program was looked for that cannot be started with `cwd`, for an error."""
+    if not os.path.isdir(folder):
+        return f" (cwd is {folder}, which is no folder)"
+    if os.path.dirname(program) and not os.path.isabs(program) and sys.platform != "win32":
+        return f" in {folder} (cwd)"
+    return ""
 
 
 class _Process(asyncio.subprocess.SubprocessStreamProtocol):
@@ -193,10 +207,24 @@ class ProcessTransport:
                 continue
             if line is None:
                 return
-            if _is_message(line):
-                self._messages.append(line)
-            else:
+            message = line if _is_message(line) else self.extract(line)
+            if message is None:
                 self._note_printed(line)
+            else:
+                self._messages.append(message)
+
+    def extract(self, line: bytes) -> bytes | None:
+        """The message at the end of a line that is no JSON, if there is one; what came before it is logged."""
+        if b"}" not in line:
+            return None
+        from .on_demand.decorated import split_line
+
+        if (found := split_line(line)) is None:
+            return None
+        before, message = found
+        if before.strip():
+            self._note_printed(before)
+        return message
 
     def _note_printed(self, line: bytes) -> None:
         """Keep and log a line of text; the first lines are warnings."""

@@ -133,6 +133,7 @@ class Relay:
 
     async def _open(self, proxy: Passing, agent: AnyAgent) -> Remote:
         """Open another agent, whose messages `proxy` handles; returns its stub."""
+        self._client.check_loop()
         source, over = opened(agent, self.options), ConnectionClosed("the connection of the proxy has ended")
         if self._is_over:
             raise over

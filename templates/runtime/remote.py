@@ -17,7 +17,7 @@ from http.cookiejar import CookieJar
 from typing import Any, overload
 
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket
 from .spawn import AgentConnection
 
@@ -67,7 +67,7 @@ def connect_http(
     lost: connect again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends
     the connection. Raises `ValueError` for any other URL.
     """
-    options = options or ConnectionOptions()
+    options = options_or_default(options)
     opening = open_http(url, cookies=cookies, settings=settings, silence_seconds=silence_seconds, options=options)
     return AgentConnection(factory, opening, options, params)
 
@@ -109,7 +109,7 @@ def connect_websocket(
 
     Entering the block raises `ConnectionClosed` if the server refuses, which a redirect is, too.
     """
-    options = options or ConnectionOptions()
+    options = options_or_default(options)
     opening = open_websocket(url, cookies=cookies, settings=settings, options=options)
     return AgentConnection(factory, opening, options, params)
 
@@ -147,6 +147,6 @@ def connect_url(
     "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and then WebSocket if
     the server has no Streamable HTTP. `headers` go with each request.
     """
-    options = options or ConnectionOptions()
+    options = options_or_default(options)
     opening = open_url(url, cookies=cookies, headers=headers, options=options)
     return AgentConnection(factory, opening, options, params)

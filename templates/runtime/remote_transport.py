@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from .dispatch import ConnectionClosed
 from .message import Message, Unreadable, Wire, wire_for
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .remote_failures import address
 from .transport import Transport
 
@@ -58,7 +58,7 @@ def open_http(
     Raises `ValueError` for any other URL.
     """
     _check_url(url, _HTTP)
-    transport = _make_http(url, options or ConnectionOptions(), silence_seconds)
+    transport = _make_http(url, options_or_default(options), silence_seconds)
     return _open_http(transport, _http_settings(url, cookies, settings))
 
 
@@ -78,7 +78,7 @@ def open_websocket(
     Entering the block raises `ConnectionClosed` if the server refuses, which a redirect is, too.
     """
     _check_url(url, _SOCKET)
-    return _open_socket(url, cookies, settings, options or ConnectionOptions())
+    return _open_socket(url, cookies, settings, options_or_default(options))
 
 
 def open_url(
@@ -94,7 +94,7 @@ def open_url(
     the server has no Streamable HTTP. `headers` go with each request.
     """
     check_url(url)
-    options, cookies = options or ConnectionOptions(), CookieJar() if cookies is None else cookies
+    options, cookies = options_or_default(options), CookieJar() if cookies is None else cookies
     socket = _open_socket(url, cookies, {"additional_headers": headers}, options)
     if url.startswith(("ws://", "wss://")):
         return socket

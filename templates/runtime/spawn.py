@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 from .connection import Connection
 from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
 from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
-from .options import ConnectionOptions, chosen
+from .options import ConnectionOptions, options_or_default
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport
 
@@ -58,7 +58,7 @@ def connect(
     of the agent, and `ConnectionClosed` if it chooses another version.
     """
     check_factory(factory, "Client", transport)
-    return AgentConnection(factory, contextlib.nullcontext(transport), chosen(options), params)
+    return AgentConnection(factory, contextlib.nullcontext(transport), options_or_default(options), params)
 
 
 @overload
@@ -121,7 +121,7 @@ def spawn_agent(
         raise TypeError("command is a list: the program and its arguments")
     if extra_env is not None:
         env = {**(os.environ if env is None else env), **extra_env}
-    options = chosen(options)
+    options = options_or_default(options)
     start = partial(
         start_process, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=terminate_seconds, options=options
     )

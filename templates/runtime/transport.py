@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
+from .errors import ParseError
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
 
@@ -44,7 +45,8 @@ class Transport(Protocol):
 class ByteTransport(Protocol):
     """Carries messages as bytes, each one JSON document in UTF-8; `LineTransport` makes a `Transport` of it.
 
-    It may have what a `Transport` may have, and `send(message)`, which is called instead of `write`.
+    It may have what a `Transport` may have; `send(message)`, which is called instead of `write`; and `extract(line)`,
+    which returns the message in what is no JSON, or None.
     """
 
     async def read(self) -> bytes | None:
@@ -72,6 +74,7 @@ class LineTransport:
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
         self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
         self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
+        self._extract: Callable[[bytes], bytes | None] | None = getattr(lines, "extract", None)
         attach: Any = getattr(lines, "attach", None)
         if attach is not None:
             self.attach: Callable[[Callable[[bool], None]], None] = attach
@@ -82,7 +85,10 @@ class LineTransport:
             line = await self._lines.read()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        return None if line is None else self._wire.read(line)
+        if line is None:
+            return None
+        found = self._wire.read(line)
+        return found if isinstance(found, Message) else self._mended(found, line)
 
     def ready(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
@@ -90,7 +96,17 @@ class LineTransport:
             line = self._ready()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        return None if line is None else self._wire.read(line)
+        if line is None:
+            return None
+        found = self._wire.read(line)
+        return found if isinstance(found, Message) else self._mended(found, line)
+
+    def _mended(self, found: Unreadable, line: bytes) -> Message | Unreadable:
+        """The message in a line that is no JSON, if the transport can extract one."""
+        if self._extract is None or not isinstance(found.error, ParseError):
+            return found
+        text = self._extract(line)
+        return found if text is None else self._wire.read(text)
 
     def send(self, message: Message) -> Awaitable[None] | None:
         """Send a message; returns what is left to await."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -131,8 +133,28 @@ def test_what_cannot_be_started(acp: ModuleType, tmp_path: Path) -> None:
         run(main(["no-such-program"]))
     with pytest.raises(PermissionError):
         run(main([str(tmp_path)]))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"cwd is .*missing, which is no folder"):
         run(main([sys.executable], cwd=tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_relative_command_is_looked_for_in_the_folder(acp: ModuleType, tmp_path: Path, *, is_relative: bool) -> None:
+    """The error names it: a path relative to the folder of the client is what many write."""
+    (tmp_path / "text").write_text("no program", encoding="utf-8")
+    cwd = os.path.relpath(tmp_path) if is_relative else tmp_path
+
+    async def main(program: str) -> None:
+        async with acp.spawn_agent(acp.Client, [program], cwd=cwd):
+            raise AssertionError
+
+    place = re.escape(f" in {tmp_path} (cwd): ")
+    with pytest.raises(FileNotFoundError, match=rf"No such file or directory{place}'bin/agent'"):
+        run(main("bin/agent"))
+    with pytest.raises(PermissionError, match=rf"Permission denied{place}'\./text'"):
+        run(main("./text"))
+    for program in ("no-such-program", "/no/such/program"):
+        with pytest.raises(FileNotFoundError, match=rf"No such file or directory: '{program}'"):
+            run(main(program))
 
 
 def test_what_the_factory_raises_ends_the_agent(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:

@@ -210,5 +210,7 @@ class RecordingClient(RemoteClient):
 
     async def session_update(self, params: Any) -> None:
         """Record an update, and send it."""
+        if (check := getattr(self._peer, "check_loop", None)) is not None:
+            check()  # what is refused in another event loop must not be recorded
         await self._record(params)
         await super().session_update(params)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from traceback import walk_tb
 from types import FrameType, FunctionType, MemberDescriptorType, UnionType
-from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from .._base import UNSET, Method, Struct
 from .._decode import excerpt
@@ -213,6 +226,17 @@ def failed_at(error: BaseException) -> str:
         if not _is_ours(name := frame.f_globals.get("__name__", "")) and not name.startswith("asyncio.")
     ]
     return f" in {_place(*passed[-1])}" if passed else ""
+
+
+def waits_at(task: asyncio.Task[Any]) -> str:
+    """The place in the user's code where a task waits, for a message; empty if it is not known."""
+    found, each = "", cast("Any", task.get_coro())
+    while each is not None:
+        frame = getattr(each, "cr_frame", None) or getattr(each, "gi_frame", None)
+        if frame is not None and not _is_ours(name := frame.f_globals.get("__name__", "")):
+            found = found if name.startswith("asyncio.") else f"; it waits at {_place(frame, frame.f_lineno)}"
+        each = getattr(each, "cr_await", None) or getattr(each, "gi_yieldfrom", None)
+    return found
 
 
 def _place(frame: FrameType, line: int) -> str:

@@ -1,0 +1,61 @@
+"""Lines of an agent that have more than a message: an escape sequence, a byte order mark, text without its line end."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, Final
+
+_DECORATION: Final = re.compile(
+    rb"(?:\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -Z^-~])|[\0-\x1a\x1c-\x20\x7f])*"
+)
+"""Escape sequences of a terminal (colours, titles), control characters and blanks."""
+_TOKENS: Final = re.compile(rb'"[^"]*"|[{}]')
+_FIRST: Final = re.compile(rb'\{[^{}\[\]]*"jsonrpc"\s*:')
+_LAST: Final = re.compile(rb'.*"jsonrpc"\s*:\s*"[0-9.]*"\s*\}', re.DOTALL)
+_MAX_TOKENS: Final = 100_000
+"""The most braces and strings that are looked at: they take about 20 ms."""
+_MAX_PARSED: Final = 2**16
+_MAX_BEHIND: Final = 2**10
+
+
+def split_line(line: bytes) -> tuple[bytes, bytes] | None:
+    """Split a line that is no JSON into the text before, and the JSON-RPC object that ends it; None if it has none.
+
+    Behind the object there may be decoration, of up to 1 KiB, which is dropped. An object of more than 64 KiB is not
+    parsed, so it may be invalid. Takes time in proportion to the length of the line, whatever it holds.
+    """
+    end = line.rfind(b"}") + 1
+    if not end or len(line) - end > _MAX_BEHIND or _DECORATION.fullmatch(line, end) is None:
+        return None
+    start = _start_of_object(line[:end])
+    if start is None or not _is_message(message := line[start:end]):
+        return None
+    return line[:start], message
+
+
+def _start_of_object(text: bytes) -> int | None:
+    """The place of the brace that is closed by the last one.
+
+    Backwards, for only from its end it is known what is inside of a string: the text before may have a single quote.
+    """
+    backwards = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")[::-1]
+    depth = 0
+    for count, found in enumerate(_TOKENS.finditer(backwards)):
+        sign = backwards[found.start()]
+        depth += (sign == ord("}")) - (sign == ord("{"))
+        if not depth:
+            return len(text) - found.end()
+        if count > _MAX_TOKENS:
+            break
+    return None
+
+
+def _is_message(text: bytes) -> bool:
+    if len(text) > _MAX_PARSED:
+        return bool(_FIRST.match(text) or _LAST.fullmatch(text))
+    value: Any = None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    return isinstance(value, dict) and "jsonrpc" in value
