@@ -76,7 +76,10 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace": (),
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
-    "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
+    "transport": (
+        *("ByteTransport", "MemoryTransport", "PeerKind", "StreamTransport", "Transport"),
+        *("current_peer_kind", "memory_transports"),
+    ),
 }
 """The modules that speak JSON-RPC."""
 

@@ -14,7 +14,7 @@ from acpgen.ir.names import class_name
 from acpgen.schema.bundled import bundled_fragments
 from acpgen.schema.walk import methods_of, schema_map
 from acpgen.trace.conversation import Conversation, Seen, Total
-from acpgen.trace.lines import LONGEST, Entry, Event, Place, continues, read_entries
+from acpgen.trace.lines import Entry, Event, Place, continues, read_entries, read_lines
 from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
 
@@ -100,7 +100,7 @@ def _lines(file: Path, part: str) -> Iterator[Entry]:
     except OSError as error:
         raise input_error("unreadable", f"cannot read {path.as_posix()}: {error.strerror}") from None
     with stream:
-        yield from read_entries(iter(lambda: stream.readline(LONGEST + 1), b""), part)
+        yield from read_entries(read_lines(stream), part)
 
 
 def _sibling(file: Path, part: str) -> Path:

@@ -19,7 +19,7 @@ from typing import Final, Literal
 from .dispatch import ConnectionClosed
 from .message import MessageTooLarge
 from .options import ConnectionOptions, one_line
-from .transport import LineBuffer, StreamTransport
+from .transport import LineBuffer, PeerKind, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
@@ -106,6 +106,8 @@ class _Group(Enum):
 
 class ProcessTransport:
     """Lines over the stdin and stdout of a process."""
+
+    peer_kind: PeerKind = "process"
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -129,18 +128,19 @@ def test_the_last_words_of_an_agent_are_cut(acp: ModuleType, programs: Programs)
 
 def test_a_client_on_the_network(acp: ModuleType, programs: Programs) -> None:
     """It does not learn what the agent has written, and cannot put itself in the place of the agent."""
-    serve_remote = import_module(f"{acp.__name__}.conductor").serve_remote
-    options = import_module(f"{acp.__name__}.relay").passing_options(acp.ConnectionOptions())
 
     async def main() -> None:
         far, near = acp.memory_transports()
-        task = asyncio.ensure_future(serve_remote([acp.Proxy], programs.agent, near, options=options))
+        near.peer_kind = "network"
+        task = asyncio.ensure_future(acp.serve_conductor([acp.Proxy], programs.agent, near))
         client = End(far)
         for opening in ("proxy/initialize", "_proxy/initialize"):
             await client.request(opening, {"protocolVersion": 1})
             error = (await client.receive())["error"]
             assert (error["code"], "initialize must come first" in error["message"]) == (-32600, True)
         await client.request("initialize", {"protocolVersion": 1, "_meta": {"proxy": True}})
+        assert (await client.receive())["error"]["code"] == -32600
+        await client.request("initialize", {"protocolVersion": 1})
         assert "new" in (await client.receive())["result"]  # the agent has answered
         await client.request("session/prompt", prompt("die"))
         answer = await client.receive()

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any, Final, Protocol
 
 from ..options import ConnectionOptions
-from ..transport import ByteTransport, LineBuffer, LineWriter
+from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -55,7 +55,9 @@ async def _run(
     start: Callable[[ByteTransport], Awaitable[Running]], stdin: int, stdout: int, options: ConnectionOptions
 ) -> str | None:
     """Serve until the end; returns what failed, if anything."""
-    transport = _open(stdin, stdout, options)
+    transport: Any = _open(stdin, stdout, options)
+    if os.environ.get(PEER_KIND) == "network":
+        transport.peer_kind = "network"
     running = await start(transport)
     with _signals_for(running.stop):
         try:
@@ -161,6 +163,8 @@ def _suits_asyncio(stdin: int, stdout: int) -> bool:
 
 class PipeTransport:
     """Lines over two non-blocking descriptors, of pipes or sockets, without the layers of asyncio's streams."""
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int, max_write_buffer_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
