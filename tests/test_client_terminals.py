@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import random
+import shlex
 import sys
 import tracemalloc
 from contextlib import suppress
@@ -394,6 +395,11 @@ HOSTILE = {
 LINUX = sys.platform == "linux"
 if LINUX:
     HOSTILE["other process groups"] = "timeout 1000 sh -c 'echo ready; sleep 1000'; echo over"
+    # each child is in a group, or a session, of its own, and its parent has gone
+    chain = "import os\nwhile True:\n    if os.fork(): os._exit(0)\n    os.{}"
+    for name, call in (("groups", "setpgid(0, 0)"), ("sessions", "setsid()")):
+        code = shlex.quote(chain.format(call))
+        HOSTILE[f"chains of {name}"] = f"for i in 1 2 3; do {sys.executable} -c {code} & done; echo ready; sleep 1000"
     HOSTILE["job control"] = "set -m; (echo ready; sleep 1000) & wait"
 
 

@@ -13,8 +13,8 @@ from acpgen.roles import Side
 from acpgen.trace.writing import make_mask, trace_file
 
 LONGEST = 64 * 1024 * 1024
-"""The most bytes of a line: twice those of a message that is recorded, which may need escapes. A longer one is reported,
-and not kept, and neither is one with more values than a recorder reads."""
+"""The most bytes of a line: twice those of a message that is recorded, which may need escapes. A longer one is
+reported, and not kept, and neither is one with more values than a recorder reads."""
 _PIECE = 2**20
 _BOM = b"\xef\xbb\xbf"
 
@@ -42,8 +42,8 @@ class Entry:
 
     `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
     `part` is the end of the file's name: a recorder renames the file when it is full. `starts_batch` is true for the
-    first one of an array. `around` is what the line has beside the message. `may_ask_secret` is true for a line that was
-    not read, and may be a request whose result is secret.
+    first one of an array. `around` says what the line has beside the message. `may_ask_secret` is true for a line that
+    was not read, and may be a request whose result is secret.
     """
 
     line: int
