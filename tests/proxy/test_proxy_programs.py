@@ -7,13 +7,16 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.proxy.between import End, Programs, conducted, is_running, prompt, proxy_of
-from tests.runtime_support import acp_log, run, texts
+from acpgen.roles import Role
+from tests.proxy.between import OPTIONS, End, Programs, conducted, is_running, prompt, proxy_of
+from tests.runtime_support import V1, acp_log, run, texts
+from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
@@ -145,6 +148,56 @@ def test_a_client_on_the_network(acp: ModuleType, programs: Programs) -> None:
         await client.request("session/prompt", prompt("die"))
         answer = await client.receive()
         assert answer["error"] == {"code": -32603, "message": "the agent has closed the connection"}
+        await task
+
+    run(main())
+
+
+KNOWING = """
+import sys
+from {package} import Agent, InitializeResponse, run_agent
+
+
+class Knowing(Agent):
+    async def initialize(self, params):
+        return InitializeResponse(protocol_version=1, meta={{"kind": self.client.peer_kind}})
+
+
+run_agent(Knowing)
+"""
+
+
+@pytest.mark.parametrize("kind", ["network", "process"])
+def test_an_agent_knows_that_its_client_is_on_the_network(packages: Packages, tmp_path: Path, kind: str) -> None:
+    """It is started as a process, by a proxy that serves the network."""
+    acp = packages(V1, roles=(Role.AGENT, Role.PROXY), options=OPTIONS)
+    (folder := tmp_path / "programs").mkdir()
+
+    async def main() -> None:
+        far, near = acp.memory_transports()
+        near.peer_kind = kind
+        agent = Programs(acp, folder).command(KNOWING)
+        task = asyncio.ensure_future(acp.serve_conductor([], agent, near))
+        client = End(far)
+        await client.request("initialize", {"protocolVersion": 1})
+        assert (await client.receive())["result"]["_meta"] == {"kind": kind}
+        await client.close()
+        await task
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["network", "process"])
+def test_a_path_is_for_local_clients(acp: ModuleType, kind: str) -> None:
+    async def main() -> None:
+        far, near = acp.memory_transports()
+        near.peer_kind = kind
+        task = asyncio.ensure_future(acp.serve_conductor([], ["/nowhere/agent"], near))
+        client = End(far)
+        await client.request("initialize", {"protocolVersion": 1})
+        message = (await client.receive())["error"]["message"]
+        assert ("/nowhere" in message) == (kind == "process")
+        await client.close()
         await task
 
     run(main())
