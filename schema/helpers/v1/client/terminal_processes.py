@@ -130,7 +130,7 @@ class TerminalProcess(asyncio.SubprocessProtocol):
             if sys.platform == "linux" and self._transport is not None:
                 pid = self._transport.get_pid()
                 is_other = self._is_reaped and _is_process(pid)  # the number was given again
-                _kill_all(0 if is_other else pid, f"{_MARK}={self._mark}".encode())
+                _kill_all(None if is_other else pid, f"{_MARK}={self._mark}".encode())
         elif self._transport is not None and not self._is_reaped:
             self._transport.kill()
 
@@ -174,7 +174,7 @@ def _groups_of(session: int) -> set[int]:
     return groups
 
 
-def _kill_all(session: int, mark: bytes) -> None:
+def _kill_all(session: int | None, mark: bytes) -> None:
     """Kill the processes of a terminal, until there are none: they may fork meanwhile, and end."""
     killed, deadline = set[int](), monotonic() + _SEARCH_SECONDS
     is_over = False
@@ -194,13 +194,13 @@ def _kill_all(session: int, mark: bytes) -> None:
             is_over = False
 
 
-def _belongs(pid: int, session: int, mark: bytes) -> bool:
+def _belongs(pid: int, session: int | None, mark: bytes) -> bool:
     """True for a process of the session, and for a later one with the mark."""
     if sys.platform == "win32" or pid == os.getpid():
         return False
-    if os.getsid(pid) == session:
+    if session is not None and os.getsid(pid) == session:
         return True
-    if pid < session:
+    if session is not None and pid < session:
         return False
     with open(f"/proc/{pid}/environ", "rb") as file:
         return mark in file.read().split(b"\0")
