@@ -297,6 +297,8 @@ class Chain:
     def _not_started(self, error: OSError) -> RequestError:
         if isinstance(error, ConnectionClosed):  # of an agent elsewhere: the client starts this program again
             self.failure = str(error)
+            if self._client_kind == "network":
+                return InternalError("the agent cannot be reached")
             return InternalError(self.failure, data={"status": error.status} if error.status else UNSET)
         logger.error("a component of the chain cannot be started: %s", error)
         details = "" if self._client_kind == "network" else f": {error}"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from acpgen.roles import Role
-from tests.proxy.between import OPTIONS, End, Programs, conducted, is_running, prompt, proxy_of
+from tests.proxy.between import End, Programs, conducted, is_running, prompt, proxy_of
 from tests.runtime_support import V1, acp_log, run, texts
 from tests.support import Packages
 
@@ -168,15 +168,16 @@ run_agent(Knowing)
 
 
 @pytest.mark.parametrize("kind", ["network", "process"])
-def test_an_agent_knows_that_its_client_is_on_the_network(packages: Packages, tmp_path: Path, kind: str) -> None:
+def test_an_agent_knows_that_its_client_is_on_the_network(
+    acp: ModuleType, packages: Packages, tmp_path: Path, kind: str
+) -> None:
     """It is started as a process, by a proxy that serves the network."""
-    acp = packages(V1, roles=(Role.AGENT, Role.PROXY), options=OPTIONS)
     (folder := tmp_path / "programs").mkdir()
 
     async def main() -> None:
         far, near = acp.memory_transports()
         near.peer_kind = kind
-        agent = Programs(acp, folder).command(KNOWING)
+        agent = Programs(packages(V1, roles=(Role.AGENT,)), folder).command(KNOWING)
         task = asyncio.ensure_future(acp.serve_conductor([], agent, near))
         client = End(far)
         await client.request("initialize", {"protocolVersion": 1})
