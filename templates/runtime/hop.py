@@ -27,7 +27,9 @@ from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .transport import ByteTransport, Transport
 
-_ENVELOPES: Final = frozenset(name for each in FORMS for name in (each.initialize, each.request, each.notification))
+_ENVELOPES: Final = frozenset(
+    name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
+)
 """The methods between a conductor and its proxies. A `Junction` opens those of its peer; no other neighbour has any."""
 _MAX_OF_LINE: Final = 1000
 _CLOSED: Final = "the peer has closed the connection"

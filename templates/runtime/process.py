@@ -429,7 +429,8 @@ def _signal_all(session: int, number: signal.Signals) -> None:
         pids = _in_session(session)
         for pid in pids:
             with contextlib.suppress(OSError):
-                os.kill(pid, number)
+                if number == signal.SIGKILL or os.getpgid(pid) != session:  # those of the first group have got it
+                    os.kill(pid, number)
         if number != signal.SIGKILL:
             break
         empty = 0 if pids else empty + 1
