@@ -86,13 +86,15 @@ def hello(acp: Any) -> Any:
 
 
 def opened(
-    acp: Any, agent: type[Any], client: Callable[[Any], Any] | None = None, *, times: int = 1
+    acp: Any, agent: type[Any], client: Callable[[Any], Any] | None = None, *, times: int = 1, where: str = "process"
 ) -> tuple[list[Any], list[str]]:
     """What several calls of `session/new` at once end with, and what the agent has seen."""
     kind = client or helpers_of(acp).LoginClient
 
     async def main() -> tuple[list[Any], list[str]]:
-        async with pair(acp, agent, kind) as both:  # type: ignore[arg-type]
+        ends = acp.memory_transports()
+        ends[1].peer_kind = where
+        async with pair(acp, agent, kind, transports=ends) as both:  # type: ignore[arg-type]
             await both.agent.initialize(helpers_of(acp).offer_terminal_login(hello(acp)))
             chat = both.client_handler
             chat.agent.negotiated = both.agent.negotiated
@@ -196,6 +198,22 @@ def test_a_login_in_a_terminal(acp: Any, status: int) -> None:
     assert log == (["new", "new"] if status == 0 else ["new"])
     kind = acp.AuthenticationRequiredError if status == 0 else helpers_of(acp).LoginError
     assert isinstance(ends[0], kind)
+
+
+def test_an_agent_on_the_network_gets_no_terminal(acp: Any) -> None:
+    """It would choose the arguments and the variables of a program on the machine of the client."""
+
+    class Chat(helpers_of(acp).LoginClient):  # type: ignore[misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.login_command = [sys.executable, "-c", "raise SystemExit('ran')"]
+
+        async def run_login(self, command: Any, env: Any) -> int:
+            raise AssertionError(command)
+
+    ends, log = opened(acp, agent_of(acp, [terminal_method(acp)]), Chat, where="network")
+    assert isinstance(ends[0], helpers_of(acp).LoginError)
+    assert log == ["new"]
 
 
 CHAT = """

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import random
+import shlex
 import sys
 import tracemalloc
 from contextlib import suppress
@@ -464,6 +465,11 @@ HOSTILE = {
 LINUX = sys.platform == "linux"
 if LINUX:
     HOSTILE["other process groups"] = "timeout 1000 sh -c 'echo ready; sleep 1000'; echo over"
+    # each child is in a group, or a session, of its own, and its parent has gone
+    chain = "import os\nwhile True:\n    if os.fork(): os._exit(0)\n    os.{}"
+    for name, call in (("groups", "setpgid(0, 0)"), ("sessions", "setsid()")):
+        code = shlex.quote(chain.format(call))
+        HOSTILE[f"chains of {name}"] = f"for i in 1 2 3; do {sys.executable} -c {code} & done; echo ready; sleep 1000"
     HOSTILE["job control"] = "set -m; (echo ready; sleep 1000) & wait"
 
 
@@ -615,7 +621,7 @@ def test_a_flood_takes_bounded_memory(acp: Any) -> None:
 
 
 def test_a_number_that_another_process_has_got_is_not_signalled(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill, sent = os.kill, list[Any]()
+    sent = list[Any]()
 
     async def main() -> list[Any]:
         async with hand_agent(acp, client_of(acp)) as agent:
@@ -623,8 +629,14 @@ def test_a_number_that_another_process_has_got_is_not_signalled(acp: Any, monkey
             await agent.call("terminal/wait_for_exit", terminalId=terminal)
             number = int((await agent.call("terminal/output", terminalId=terminal))["output"])
             with monkeypatch.context() as patched:  # the system can hardly be made to give a number again
-                patched.setattr(os, "kill", lambda pid, sign: None if (pid, sign) == (number, 0) else kill(pid, sign))
-                patched.setattr(os, "killpg", lambda *args: sent.append(args))
+
+                def noted(pid: int, sign: int) -> None:
+                    if (pid, sign) != (number, 0):
+                        sent.append((pid, sign))
+
+                patched.setattr(os, "kill", noted)
+                patched.setattr(os, "killpg", noted)
+                patched.setattr(os, "getsid", lambda pid: 0)  # as of a process whose session is outside of a container
                 return [await agent.call(f"terminal/{each}", terminalId=terminal) for each in ("kill", "release")]
 
     assert run(main()) == [{}, {}]

@@ -10,8 +10,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -228,6 +230,39 @@ def test_what_the_listener_refuses(acp: ModuleType) -> None:
                 assert statuses == [401, 403, 421, 405, 413, 400, 400, 400]
                 assert both.requests == []
                 assert (await post(replace(found, url=found.url[:-1]), listing)).status_code == 404
+
+    run(main())
+
+
+def test_connections_without_a_token_are_few(acp: ModuleType) -> None:
+    """Whoever sends half a request, or one without a token, keeps neither the others nor the descriptors."""
+    from tests.mcp_tools import Tools
+
+    async def main() -> None:
+        async with pair(acp, kinds=("http",)) as both:
+            entry = await both.provider.offer(Tools().server())
+            where = urlsplit(entry.url)
+            before = len([*Path("/proc/self/fd").iterdir()])
+            idle = []
+            for text in [
+                b"POST /mcp HTTP/1.1\r\nHost: a",
+                b"",
+                f"GET {where.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(),
+            ] * 40:
+                reader, writer = await asyncio.open_connection(where.hostname, where.port)
+                writer.write(text)
+                idle.append((reader, writer))
+            assert (await post(entry, envelope("tools/list"))).status_code == 200
+            await asyncio.wait(
+                [asyncio.ensure_future(reader.read()) for reader, _ in idle[:90]]
+            )  # the server ended them
+            assert len([*Path("/proc/self/fd").iterdir()]) - before - len(idle) <= 20
+            await asyncio.wait(
+                [asyncio.ensure_future(reader.read()) for reader, _ in idle]
+            )  # and after a while, the rest
+            for _, writer in idle:
+                writer.close()
+            assert (await post(entry, envelope("tools/list"))).status_code == 200
 
     run(main())
 

@@ -174,6 +174,25 @@ def test_pieces_of_a_text_are_one_row_until_that_is_switched_off(visit: Any, sma
     assert shown(page)[7:14] == [*["agent_message_chunk"] * 6, "tool_call"]
 
 
+def test_what_a_message_says_is_its_content(visit: Any, tmp_path: Path) -> None:
+    """Ids are longer than most pieces of a text, and say nothing to people."""
+    made = recorded(0)
+    for text in ("Now ", "I ", "read."):
+        content = {"type": "text", "text": text, "_meta": {"type": "text", "text": "no"}}
+        made.update(
+            "fix-the-parser", sessionUpdate="agent_message_chunk", messageId=f"msg_{'17' * 20}", content=content
+        )
+    made.update("fix-the-parser", sessionUpdate="agent_thought_chunk", messageId="msg_one", content=content)
+    for status in ("in_progress", "completed"):
+        made.update("fix-the-parser", sessionUpdate="tool_call_update", toolCallId="call_9", status=status)
+    made.update("fix-the-parser", sessionUpdate="current_mode_update", currentModeId="careful")
+    page = visit(page_of(tmp_path, made.lines))
+    texts = [str(each) for each in page.locator("#list .row .text").all_inner_texts()]
+    assert texts[-4:] == ["Now I read.", "read.", "in_progress · completed", "careful"]
+    page.locator("#list .row", has_text="×3").first.click()
+    assert page.locator(".joined").inner_text() == "Now I read."
+
+
 def test_search_and_filters_leave_what_fits(visit: Any, small: str) -> None:
     page = visit(small)
     page.keyboard.press("/")

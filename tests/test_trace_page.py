@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -189,8 +191,32 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
 def test_only_the_owner_can_read_the_page(tmp_path: Path) -> None:
     """A trace may have what nobody else should see."""
     rendered(tmp_path, OPENED)
-    rendered(tmp_path, OPENED)  # its own page is overwritten
+    (tmp_path / "page.html").chmod(0o644)
+    rendered(tmp_path, OPENED)  # its own page is replaced
     assert (tmp_path / "page.html").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes are those of POSIX")
+@pytest.mark.parametrize("kind", ["a link", "a link to nothing", "a pipe"])
+def test_a_page_is_written_through_no_link(tmp_path: Path, kind: str) -> None:
+    rendered(tmp_path, OPENED)
+    target = (tmp_path / "page.html").rename(tmp_path / "target.html")
+    before = target.read_bytes()
+    if kind == "a pipe":
+        os.mkfifo(tmp_path / "page.html")
+    else:
+        (tmp_path / "page.html").symlink_to(target if kind == "a link" else tmp_path / "nothing.html")
+    assert refused(tmp_path, "--html", "page.html").code == 2
+    assert (target.read_bytes(), (tmp_path / "nothing.html").exists()) == (before, False)
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    rendered(tmp_path, OPENED)
+    before = (tmp_path / "page.html").read_bytes()
+    with patch("acpgen.trace.page.render_page", side_effect=lambda *_, **__: iter(["half", 1])), suppress(TypeError):
+        refused(tmp_path, "--html", "page.html")
+    assert (tmp_path / "page.html").read_bytes() == before
+    assert sorted(each.name for each in tmp_path.iterdir() if "page" in each.name) == ["page.html"]
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "vbscript:x"])

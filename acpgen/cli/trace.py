@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
@@ -174,22 +176,33 @@ def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
     from acpgen.trace.page import render_page
 
     try:
-        if path.exists() and not _starts_with(path, HTML_MARKER):
+        if os.path.lexists(path) and not _is_page(path, HTML_MARKER):
             message = f"{path.as_posix()} exists, and is not a page that acpgen wrote"
             raise input_error("not-ours", message, hint="name another file, or delete this one")
-        with open(path, "w", encoding="utf-8", newline="", opener=_open_for_owner) as file:
-            file.writelines(render_page(trace, reference=reference))
+        _replace(path, render_page(trace, reference=reference))
     except OSError as error:
         raise input_error("unwritable", f"cannot write {path.as_posix()}: {error.strerror}") from None
 
 
-def _starts_with(path: Path, marker: str) -> bool:
+def _is_page(path: Path, marker: str) -> bool:
+    """True for a file, and no link to one, that starts with the marker."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
     with path.open("rb") as file:
         return file.read(len(marker)) == marker.encode()
 
 
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _replace(path: Path, parts: Iterable[str]) -> None:
+    """Write a file that its owner alone can read, in place of one that is there."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    staged = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.writelines(parts)
+        staged.replace(path)
+    except BaseException:
+        staged.unlink()
+        raise
 
 
 def _print_totals(totals: Mapping[str, Total]) -> None:

@@ -78,7 +78,10 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
     "thread_calls": ("BlockingStub", "blocking"),
-    "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
+    "transport": (
+        *("ByteTransport", "MemoryTransport", "PeerKind", "StreamTransport", "Transport"),
+        *("current_peer_kind", "memory_transports"),
+    ),
 }
 """The modules that speak JSON-RPC."""
 

@@ -19,7 +19,7 @@ _RESERVED_METHODS = frozenset(
     {
         *(side.value for side in Side),  # the attributes for the stubs
         *("connection_closed", "ext_method", "ext_notification"),
-        *("fallback_notification", "fallback_request", "supports"),
+        *("fallback_notification", "fallback_request", "peer_kind", "supports"),
         *("agent_opener", "from_agent", "from_client", "open_agent"),  # of a proxy
     }
 )

@@ -123,6 +123,8 @@ class Conversation:
         self._has_gaps |= event is Event.LOST
 
     def _message(self, entry: Entry) -> Iterator[Misfit]:
+        if entry.around is not None:
+            yield _problem("text-around", entry.around, severity=Severity.NOTE)
         if entry.starts_batch:
             yield _problem("envelope", "ACP has no batches: each message is a line of its own")
         if entry.problem is not None:

@@ -1,4 +1,4 @@
-"""Read recorded messages: one JSON line each, alone, after a prefix, or in an envelope with time and sender."""
+"""Read recorded messages: one JSON line each, alone, after other text, or in an envelope with time and sender."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, BinaryIO
 
 from acpgen.roles import Side
+from acpgen.trace.writing import make_mask, trace_file
 
 LONGEST = 64 * 1024 * 1024
-"""The most bytes of a line. A longer one is reported, and not parsed."""
+"""The most bytes of a line: twice those of a message that is recorded, which may need escapes. A longer one is
+reported, and not kept, and neither is one with more values than a recorder reads."""
+_PIECE = 2**20
+_BOM = b"\xef\xbb\xbf"
 
 _PAYLOADS = ("msg", "message")
 _RAW = ("raw", "raw64")
@@ -38,7 +42,8 @@ class Entry:
 
     `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
     `part` is the end of the file's name: a recorder renames the file when it is full. `starts_batch` is true for the
-    first one of an array.
+    first one of an array. `around` says what the line has beside the message. `may_ask_secret` is true for a line that
+    was not read, and may be a request whose result is secret.
     """
 
     line: int
@@ -50,6 +55,16 @@ class Entry:
     event: Event | None = None
     problem: str | None = None
     starts_batch: bool = False
+    around: str | None = None
+    may_ask_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LongLine:
+    """A line that is too long to be kept, and whether it may be a request whose result is secret."""
+
+    size: int
+    may_ask_secret: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +78,41 @@ class Place:
     method: str | None
 
 
-def read_entries(lines: Iterable[bytes], part: str = "") -> Iterator[Entry]:
+def read_lines(stream: BinaryIO) -> Iterator[bytes | LongLine]:
+    """The lines of a file."""
+    while piece := stream.readline(_PIECE):
+        pieces, size = [piece], len(piece)
+        while not piece.endswith(b"\n") and size <= LONGEST and (piece := stream.readline(_PIECE)):
+            pieces.append(piece)
+            size += len(piece)
+        line = b"".join(pieces)
+        pieces.clear()
+        yield line if size <= LONGEST else _skipped(stream, line)
+
+
+def _skipped(stream: BinaryIO, piece: bytes) -> LongLine:
+    """Read a line to its end, and keep nothing of it."""
+    asks, size = make_mask().asks, len(piece)
+    may_ask = asks(piece)
+    while not piece.endswith(b"\n") and (more := stream.readline(_PIECE)):
+        size += len(more)
+        piece = piece[-100:] + more  # a name may be in both
+        may_ask = may_ask or asks(piece)
+    return LongLine(size, may_ask)
+
+
+def read_entries(lines: Iterable[bytes | LongLine], part: str = "") -> Iterator[Entry]:
     """Read the messages of `lines`, one at a time; a batch is several entries. Lines without an object are skipped."""
     for number, line in enumerate(lines, 1):
         place = Entry(line=number, part=part)
-        if len(line) > LONGEST:
-            yield replace(place, problem=f"the line has {len(line):,} bytes, more than {LONGEST:,}")
-        elif (start := _start(line)) is not None:
-            yield from _parsed(place, line[start:].strip())
+        if isinstance(line, LongLine):
+            problem = f"the line has {line.size:,} bytes, more than {LONGEST:,}: it was not read"
+            yield replace(place, problem=problem, may_ask_secret=line.may_ask_secret)
+        elif trace_file().is_too_large(line, max_bytes=LONGEST):
+            problem = f"the line has more than {trace_file().MAX_VALUES:,} values: it was not read"
+            yield replace(place, problem=problem, may_ask_secret=make_mask().asks(line))
+        else:
+            yield from _parsed(place, line.removeprefix(_BOM) if number == 1 else line)
 
 
 def no_message(text: str) -> str:
@@ -91,17 +133,37 @@ def _start(line: bytes) -> int | None:
     return found if found >= 0 else None
 
 
-def _parsed(place: Entry, text: bytes) -> Iterator[Entry]:
+def _parsed(place: Entry, line: bytes) -> Iterator[Entry]:
+    """The messages of a line: of all of it, or else of the JSON-RPC object in it."""
+    if (start := _start(line)) is None:
+        return
+    before, text, after = line[:start], line[start:].strip(), b""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if text[:2] in (b'{"', b"[{"):
-            shown = text[:_SHOWN].decode(errors="replace")
-            yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
-        return
+        if (parts := trace_file().split_line(line)) is None:
+            if text[:2] in (b'{"', b"[{"):
+                shown = text[:_SHOWN].decode(errors="replace")
+                yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
+            return
+        before, text, after = parts
+        found = json.loads(text)
+    texts = [each.decode(errors="replace") for each in (before, after)]
+    place = replace(place, around=_around("" if _is_prefix(texts[0]) else texts[0], texts[1]))
     objects = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
     for at, each in enumerate(objects):
         yield from _entries(replace(place, starts_batch=at == 0 and isinstance(found, list)), each)
+
+
+def _is_prefix(text: str) -> bool:
+    """True for what a log writes before a message: it can be read, and is apart from it."""
+    return text.replace("\t", " ").isprintable() and text[-1:].isspace()
+
+
+def _around(before: str, after: str) -> str | None:
+    """What a line has beside its message."""
+    shown = [f"{text[:80]!r} {where}" for where, text in (("before", before), ("after", after)) if text.strip()]
+    return f"the line has {' and '.join(shown)} the message" if shown else None
 
 
 def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
@@ -110,6 +172,8 @@ def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
         yield replace(place, message=found)
         return
     entry = replace(place, sender=_sender(found), time=_time(found), connection=_connection(found))
+    before, after = (found[key] if isinstance(found.get(key), str) else "" for key in ("before", "after"))
+    entry = replace(entry, around=_around(before, after) or place.around)
     inner = next((found[key] for key in _PAYLOADS if isinstance(found.get(key), (dict, list))), None)
     if inner is not None:
         for at, each in enumerate(inner if isinstance(inner, list) else [inner]):

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from acpgen.roles import Side
 from acpgen.schema.document import resolve
 from acpgen.trace.conversation import Seen
 from acpgen.trace.lines import no_message
@@ -25,14 +24,17 @@ class Masking:
 
     def hide(self, seen: Seen) -> None:
         """Mask a line."""
-        entry, sender = seen.entry, seen.sender or Side.CLIENT
+        entry, sender = seen.entry, seen.sender
         if entry.event is not None:
             return
+        if entry.may_ask_secret:
+            self._mask.hide_results()
         if entry.problem is not None:
             self._hide_text(seen)
             return
         try:
-            shown = self._mask.masked(entry.message, sender.value, sender.peer.value)
+            ends = (sender.value, sender.peer.value) if sender else ("", "")
+            shown = self._mask.masked(entry.message, *ends)
         except RecursionError:
             shown = _HIDDEN
         if shown != entry.message:

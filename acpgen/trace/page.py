@@ -16,6 +16,7 @@ from typing import Any
 from acpgen.diagnostics import Severity
 from acpgen.emit.versions import folder
 from acpgen.ir import model as ir
+from acpgen.ir.names import words
 from acpgen.reference.html import method_anchor, render_html, type_anchor
 from acpgen.roles import Side
 from acpgen.trace.conversation import Kind, Seen
@@ -140,6 +141,8 @@ def _index(trace: Trace, messages: list[Seen], reference: str | None) -> dict[st
         "reference": reference,
         "anchors": anchors if reference is not None else {},
         "skip": _skipped(models.values()),
+        "ids": _id_properties(models.values()),
+        "texts": _text_properties(models.values()),
         "tagged": _tag_properties(models.values()),
         "task": _task_words(models.values()),
         "methods": table.names["method"],
@@ -186,6 +189,46 @@ def _skipped(models: Iterable[ir.Model]) -> list[str]:
     rules = [each.sessions for each in models if each.sessions]
     tasks = [each.updates.tasks.id for each in rules if each.updates and each.updates.tasks]
     return sorted({"_meta", *(each.key for each in rules), *tasks})
+
+
+def _id_properties(models: Iterable[ir.Model]) -> list[str]:
+    """The properties that are ids: texts that are for no reader."""
+    fields = (
+        (model, field)
+        for model in models
+        for each in model.by_name.values()
+        if isinstance(each, ir.Struct)
+        for field in each.fields
+    )
+    return sorted({field.wire for model, field in fields if _is_id(field, model)})
+
+
+def _is_id(field: ir.Field, model: ir.Model) -> bool:
+    """True for a string whose type or own name is an id."""
+    inner = field.type.inner if isinstance(field.type, ir.Nullable) else field.type
+    target = model.by_name[inner.name] if isinstance(inner, ir.Ref) else None
+    names = [field.wire, *([target.name] if isinstance(target, ir.Alias) else [])]
+    return _is_text(inner, model) and any(words(each)[-1:] in (["Id"], ["id"], ["ID"]) for each in names)
+
+
+def _is_text(expression: ir.TypeExpr, model: ir.Model) -> bool:
+    if isinstance(expression, ir.Ref) and isinstance(target := model.by_name[expression.name], ir.Alias):
+        return _is_text(target.type, model)
+    return isinstance(expression, ir.Scalar) and expression.primitive is ir.Primitive.STRING
+
+
+def _text_properties(models: Iterable[ir.Model]) -> dict[str, dict[str, str]]:
+    """The texts of content, by the property and the value that tell it: its only required property is a string."""
+    found: dict[str, dict[str, str]] = {}
+    for model in models:
+        for union in (each for each in model.by_name.values() if isinstance(each, ir.TaggedUnion)):
+            for variant in union.variants:
+                target = model.by_name[variant.target]
+                fields = target.fields if isinstance(target, ir.Struct) else ()
+                required = [each for each in fields if each.required and each.wire != union.tag]
+                if len(required) == 1 and isinstance(required[0].type, ir.Scalar) and _is_text(required[0].type, model):
+                    found.setdefault(union.tag, {}).setdefault(variant.tag, required[0].wire)
+    return found
 
 
 def _tag_properties(models: Iterable[ir.Model]) -> list[str]:

@@ -15,7 +15,7 @@ from acpgen.ir.names import class_name
 from acpgen.schema.bundled import bundled_fragments
 from acpgen.schema.walk import methods_of, schema_map
 from acpgen.trace.conversation import Conversation, Seen, Total
-from acpgen.trace.lines import LONGEST, Entry, Event, Place, continues, read_entries
+from acpgen.trace.lines import Entry, Event, Place, continues, read_entries, read_lines
 from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
 
@@ -97,7 +97,7 @@ def _entries(file: Path) -> Iterator[Entry]:
 def _lines(file: Path, part: str) -> Iterator[Entry]:
     path = _sibling(file, part)
     with open_file(path, label=path.as_posix(), code="unreadable") as stream:
-        yield from read_entries(iter(lambda: stream.readline(LONGEST + 1), b""), part)
+        yield from read_entries(read_lines(stream), part)
 
 
 def _sibling(file: Path, part: str) -> Path:

@@ -22,13 +22,18 @@ from .held_context import HeldContext
 from .mcp_library import StreamableHTTPSessionManager, TransportSecuritySettings, low_level
 
 _HOST = "127.0.0.1"
+_MAX_STRANGERS = 16
+"""The most connections that have not sent a token yet: any program and user of this computer can make them."""
+_TOKEN_SECONDS = 5.0
+"""The time until a connection has to have sent a token."""
 
 
 class McpEndpoint:
     """A listener at a free port of 127.0.0.1, from the first server that is offered to `close`.
 
     Each server has a path and a token of its own. It handles `limit` requests at the same time, and as many sessions of
-    clients that speak an MCP before 2026-07-28. `max_body` is the longest body of a request, in bytes.
+    clients that speak an MCP before 2026-07-28. `max_body` is the longest body of a request, in bytes. Of connections
+    that have not sent a token, 16 stay open, the latest ones, for five seconds each.
     """
 
     def __init__(self, *, limit: int = 64, max_body: int = 2**20) -> None:
@@ -87,6 +92,8 @@ class McpEndpoint:
         elif mount.active >= self._limit:
             await _refuse(send, 429)
         else:
+            if self._listener is not None:
+                self._listener.strangers.admit(scope["client"])
             mount.active += 1
             try:
                 await mount.manager.handle_request(scope, receive, send)
@@ -114,10 +121,52 @@ class _Mount:
         return len(given) == 1 and compare_digest(given[0], self.authorization.encode())
 
 
+class _Strangers:
+    """The connections that have not sent a token, by the address of the client. The oldest one makes room."""
+
+    def __init__(self) -> None:
+        self._open: dict[Any, tuple[asyncio.Transport, asyncio.TimerHandle]] = {}
+
+    def add(self, transport: asyncio.Transport) -> None:
+        """Note that a connection was made."""
+        if len(self._open) >= _MAX_STRANGERS:
+            self._close(next(iter(self._open)))
+        client = transport.get_extra_info("peername")
+        timer = asyncio.get_running_loop().call_later(_TOKEN_SECONDS, self._close, client)
+        self._open[client] = transport, timer
+
+    def admit(self, client: Any) -> asyncio.Transport | None:
+        """Note that the client has sent a token, or has gone."""
+        transport, timer = self._open.pop(client, (None, None))
+        if timer is not None:
+            timer.cancel()
+        return transport
+
+    def _close(self, client: Any) -> None:
+        if (transport := self.admit(client)) is not None:
+            transport.abort()
+
+
+def _counting(protocol: Any, strangers: _Strangers) -> Any:
+    """The class of protocols of `uvicorn`, whose connections are strangers first."""
+
+    class Counting(protocol):  # type: ignore[misc]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            strangers.add(transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            strangers.admit(self.client)
+            super().connection_lost(exc)
+
+    return Counting
+
+
 class _Listener:
     """An HTTP server in a task of this event loop."""
 
     def __init__(self, application: Any) -> None:
+        self.strangers = _Strangers()
         self._socket = socket.create_server((_HOST, 0))
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
@@ -128,8 +177,12 @@ class _Listener:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # the address of a client is its own
+            backlog=_MAX_STRANGERS,  # as many are accepted at once
             timeout_graceful_shutdown=1,
         )
+        config.load()
+        config.http_protocol_class = _counting(config.http_protocol_class, self.strangers)
         self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
-from .conductor import Component, check_components, serve_remote
+from .conductor import Component, check_components, serve_conductor
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions, options_or_default
 from .relay import passing_options
@@ -52,9 +52,10 @@ def proxy_app(
     HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
     check_components(proxies, agent)
-    options = passing_options(options_or_default(options))
+    options = options_or_default(options)
+    serve = partial(serve_conductor, proxies, agent, options=options)
     return AsgiApp(
-        Server(partial(serve_remote, proxies, agent, options=options), limits or RemoteLimits(), options),
+        Server(serve, limits or RemoteLimits(), passing_options(options)),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),
         tuple(subprotocols),
     )

@@ -20,7 +20,7 @@ from .handshake import value_at
 from .message import Message, Unreadable
 from .options import ConnectionOptions, dumps_json, logger
 from .passing import Passed, PassingWire, name_text, scan, with_text, written
-from .transport import Transport
+from .transport import PeerKind, Transport
 
 _MAX_WAITING: Final = 64
 _MAX_BYTES: Final = 2**20
@@ -124,7 +124,8 @@ def _size(message: Message | Unreadable) -> int:
 class Port:
     """A transport within the process, of messages that keep their text."""
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, peer_kind: PeerKind) -> None:
+        self.peer_kind: PeerKind = peer_kind
         self._inbox = inbox
         self.ready = inbox.next
 
@@ -144,8 +145,8 @@ class Port:
 
 
 class _PairEnd(Port):
-    def __init__(self, inbox: Inbox, outbox: Inbox, wire: PassingWire) -> None:
-        super().__init__(inbox)
+    def __init__(self, inbox: Inbox, outbox: Inbox, wire: PassingWire, peer_kind: PeerKind) -> None:
+        super().__init__(inbox, peer_kind)
         self._outbox = outbox
         self._wire = wire
 
@@ -159,12 +160,15 @@ class _PairEnd(Port):
         await super().close()
 
 
-def passing_pair(options: ConnectionOptions) -> tuple[Port, Port]:
-    """The two ends of a connection between proxies in one process: no wire, so that `on_message` is not called."""
+def passing_pair(options: ConnectionOptions, client_kind: PeerKind) -> tuple[Port, Port]:
+    """The two ends of a connection between proxies in one process: no wire, so that `on_message` is not called.
+
+    The second one leads to the client, which is `client_kind` whatever is between.
+    """
     from dataclasses import replace
 
     one, other, wire = Inbox(), Inbox(), PassingWire(replace(options, on_message=None))
-    return _PairEnd(one, other, wire), _PairEnd(other, one, wire)
+    return _PairEnd(one, other, wire, "process"), _PairEnd(other, one, wire, client_kind)
 
 
 # --- Two neighbours on one transport ---------------------------------------------------------------------------------
@@ -175,7 +179,10 @@ class Junction:
 
     Both ends of the transport have a junction: that of the conductor writes the request that opens an agent, `opening`,
     as `form` says, and that of the proxy reads it back. Requests get even ids on `plain`, odd ones on `wrapped`.
-    `reserved` are the methods that no proxy may pass on.
+    `client_kind` is what the client of the conductor is; the proxy does not know that.
+
+    Only the envelopes of `form` are opened here, from the other end of the transport. All others are passed on as they
+    are, within envelopes, too: the next `Hop` refuses them.
 
     It reads no further while too many messages of one neighbour wait. But what waits may do so because the other end of
     the transport reads nothing before it has written: so if this end cannot write either, it reads on, up to `limit`.
@@ -189,7 +196,7 @@ class Junction:
         is_conductor: bool,
         opening: str,
         cancellation: Cancellation | None,
-        reserved: frozenset[str] = frozenset(),
+        client_kind: PeerKind = "conductor",
         limit: int = _MAX_BYTES,
     ) -> None:
         self._transport = transport
@@ -197,15 +204,14 @@ class Junction:
         self._is_conductor = is_conductor
         self._opening = opening
         self._cancellation = cancellation
-        self._reserved = reserved
         self._limit = limit
         self._changed = asyncio.Event()  # an inbox has room, or this end cannot write
         self._inboxes = (Inbox(self._changed), Inbox(self._changed))
         self._writing = 0  # the messages that wait for the other end of the transport
         self._open_ends = 2
         self._is_ending = False
-        self.plain = _JunctionEnd(self, self._inboxes[0], 0)
-        self.wrapped = _JunctionEnd(self, self._inboxes[1], 1)
+        self.plain = _JunctionEnd(self, self._inboxes[0], 0, "process" if is_conductor else "conductor")
+        self.wrapped = _JunctionEnd(self, self._inboxes[1], 1, client_kind)
         self._marked: object = None  # the id of the request whose result gets the mark
         self._reading = asyncio.ensure_future(self._read())
 
@@ -251,11 +257,9 @@ class Junction:
         return [(0, self._opened(message))]
 
     def _unwrapped(self, message: Passed) -> list[tuple[int, Message | Unreadable]]:
-        inner = unwrap(message)
-        if inner is not None and inner.method not in self._reserved:
+        if (inner := unwrap(message)) is not None:
             return [(1, inner)]
-        what = "a wrapped message has no method" if inner is None else f"{inner.method} cannot be passed on"
-        error = InvalidRequestError(what)
+        error = InvalidRequestError("a wrapped message has no method")
         return [(1, Unreadable(error, kind="request" if message.kind == "request" else None, id=message.id))]
 
     def _opened(self, message: Passed) -> Passed:
@@ -338,8 +342,8 @@ class Junction:
 
 
 class _JunctionEnd(Port):
-    def __init__(self, junction: Junction, inbox: Inbox, number: int) -> None:
-        super().__init__(inbox)
+    def __init__(self, junction: Junction, inbox: Inbox, number: int, peer_kind: PeerKind) -> None:
+        super().__init__(inbox, peer_kind)
         self._junction = junction
         self._number = number
         self.failure: OSError | None = None

@@ -20,7 +20,7 @@ from .overriding import Passing
 from .process import ProcessTransport
 from .relay import Relay, passing_options
 from .sources import TERMINATE_SECONDS, AnyAgent, CommandLine, check_command, is_source, opened, started
-from .transport import ByteTransport, Transport, carrying_messages
+from .transport import ByteTransport, PeerKind, Transport, carrying_messages, peer_kind_of
 
 AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
 """A factory, or one for each version of the protocol: the answer of the agent chooses."""
@@ -32,7 +32,6 @@ _Running: TypeAlias = "Sequence[asyncio.Task[ConnectionClosed]]"
 
 _NAMES: Final = {how.method for info in PROTOCOLS.values() if (how := info.negotiation) is not None}
 _OPENING: Final = next(iter(_NAMES), "")
-_RESERVED: Final = frozenset(form.initialize for form in FORMS if form.initialize)
 _CANCELLATION: Final = next((info.cancellation for info in PROTOCOLS.values() if info.cancellation is not None), None)
 
 
@@ -136,24 +135,14 @@ async def serve_conductor(
     *,
     options: ConnectionOptions | None = None,
 ) -> None:
-    """Run a chain as `run_conductor` does, for a client at the other end of `transport`. Logs how the agent fails."""
+    """Run a chain as `run_conductor` does, for a client at the other end of `transport`. Logs how the agent fails.
+
+    A client over the network (`Transport` says when it is) cannot take the place of the agent, as a conductor does, nor
+    does it learn what a process has said last.
+    """
     check_components(proxies, agent)
     options = passing_options(options_or_default(options))
     await _serve(Chain(proxies, agent, carrying_messages(transport, options), options))
-
-
-async def serve_remote(
-    proxies: Sequence[Component],
-    agent: AnyAgent,
-    transport: Transport | ByteTransport,
-    *,
-    options: ConnectionOptions,
-) -> None:
-    """Run a chain for a client that is not trusted: it cannot take the place of the agent, as a conductor does.
-
-    `options` are those that `passing_options` returns.
-    """
-    await _serve(Chain(proxies, agent, carrying_messages(transport, options), options, is_remote=True))
 
 
 async def _serve(chain: Chain) -> None:
@@ -191,14 +180,14 @@ def _linked(
     client: Transport | ByteTransport,
     agent: Transport | ByteTransport,
     options: ConnectionOptions,
-    *,
-    tells: bool = True,
 ) -> list[Relay]:
     """The relays between two transports: one for each proxy, or one that passes everything on."""
     relays = list[Relay]()
     left: Transport | ByteTransport = client
+    client_kind = peer_kind_of(client)
+    tells = client_kind != "network"  # what a process has written last is not for everybody
     for number, factories in enumerate(proxies or [{}], start=1):
-        near, far = (agent, None) if number >= len(proxies) else passing_pair(options)
+        near, far = (agent, None) if number >= len(proxies) else passing_pair(options, client_kind)
         relays.append(Relay(factories, PROTOCOLS, client=left, agent=near, stubs=_stubs, options=options, tells=tells))
         left = far or agent
     return relays
@@ -240,11 +229,9 @@ class Chain:
         agent: AnyAgent | None,
         client: Transport,
         options: ConnectionOptions,
-        *,
-        is_remote: bool = False,
     ) -> None:
         self._proxies = proxies
-        self._is_remote = is_remote
+        self._client_kind = peer_kind_of(client)
         self._agent = agent
         self._client = client
         self._options = options
@@ -327,8 +314,11 @@ class Chain:
 
     async def _open(self, message: Message) -> RequestError | None:
         """Make the chain that a message asks for; returns the error if it cannot be."""
-        form = None if self._is_remote else form_of(message, FORMS, _OPENING)
-        if message.kind != "request" or (form is None and message.method != _OPENING):
+        form = form_of(message, FORMS, _OPENING)
+        is_refused = form is not None and self._client_kind == "network"  # it would take the place of the agent
+        if is_refused and message.method == _OPENING:
+            return InvalidRequestError("a client on the network cannot be a conductor")
+        if message.kind != "request" or is_refused or (form is None and message.method != _OPENING):
             return InvalidRequestError(f"{_OPENING} must come first")
         if form is None and self._agent is None:
             text = "this proxy is started by a conductor: it has no agent of its own"
@@ -347,10 +337,12 @@ class Chain:
     def _not_started(self, error: OSError) -> RequestError:
         if isinstance(error, ConnectionClosed):  # of an agent elsewhere: the client starts this program again
             self.failure = str(error)
+            if self._client_kind == "network":
+                return InternalError("the agent cannot be reached")
             return InternalError(self.failure, data={"status": error.status} if error.status else UNSET)
         logger.error("a component of the chain cannot be started: %s", error)
-        why = error.strerror or "the log of the proxy says why"  # without the path, which is of this machine
-        return InternalError(f"a component of the chain cannot be started: {why}")
+        details = "" if self._client_kind == "network" else f": {error.strerror or 'the log of the proxy says why'}"
+        return InternalError(f"a component of the chain cannot be started{details}")
 
     async def _link(self, client: Transport, form: Form | None) -> list[Relay]:
         commands: list[Any] = [each for each in self._proxies if _is_command(each)]
@@ -358,6 +350,7 @@ class Chain:
         if form is None:
             agent = await self._open_agent()
         else:  # not before the processes run: if they cannot, the client may try again
+            self._client_kind = "conductor"
             junction = self._junction(client, form, is_conductor=False)
             client, agent = junction.plain, junction.wrapped
         return self._relays_between(client, agent, started)
@@ -365,7 +358,7 @@ class Chain:
     async def _open_agent(self) -> Transport:
         agent: Any = self._agent
         if not is_source(agent):
-            return await self._started(agent, "agent")
+            return await self._started(agent, "agent", for_network=self._client_kind == "network")
         transport = await self._source.enter_async_context(opened(agent, self._options))
         self._has_source = True
         return carrying_messages(transport, self._options)
@@ -377,9 +370,9 @@ class Chain:
                 group.append(_factories(component))
                 continue
             inner = self._junction(started.pop(0), FORMS[0], is_conductor=True)
-            relays += _linked(group, left, inner.plain, self._options, tells=not self._is_remote)
+            relays += _linked(group, left, inner.plain, self._options)
             left, group = inner.wrapped, []
-        return [*relays, *_linked(group, left, agent, self._options, tells=not self._is_remote)]
+        return [*relays, *_linked(group, left, agent, self._options)]
 
     def _junction(self, transport: Transport, form: Form, *, is_conductor: bool) -> Junction:
         return Junction(
@@ -388,12 +381,12 @@ class Chain:
             is_conductor=is_conductor,
             opening=_OPENING,
             cancellation=_CANCELLATION,
-            reserved=_RESERVED if is_conductor else frozenset(),
+            client_kind=self._client_kind,
             limit=self._options.max_message_bytes,
         )
 
-    async def _started(self, command: CommandLine, what: str) -> Transport:
-        process = await started(command, what, self._options)
+    async def _started(self, command: CommandLine, what: str, *, for_network: bool = False) -> Transport:
+        process = await started(command, what, self._options, for_network=for_network)
         self._processes.append(process)
         return carrying_messages(process, self._options)
 
@@ -413,6 +406,7 @@ class _Begun:
     def __init__(self, transport: Transport, first: Message) -> None:
         self._transport = transport
         self._first: Message | None = first
+        self.peer_kind: PeerKind = peer_kind_of(transport)
         self.send = transport.send
         self.close = transport.close
         self.budget: Any = getattr(transport, "budget", None)

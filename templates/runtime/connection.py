@@ -42,7 +42,7 @@ from .options import (
     logger,
     options_or_default,
 )
-from .transport import ByteTransport, Transport, carrying_messages
+from .transport import ByteTransport, PeerKind, Transport, carrying_messages, current_peer_kind, peer_kind_of
 
 _MAX_SHOWN: Final = 80
 """The bytes that are logged of a message that cannot be read."""
@@ -70,7 +70,7 @@ class Connection:
     Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
     that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
     These handlers share one context: a `ContextVar` that one of them sets stays set. `peer` is what a trace calls the
-    other side.
+    other side, and `peer_kind` what it is.
     """
 
     OUTPUT: ClassVar[type[Output]] = Output
@@ -90,6 +90,7 @@ class Connection:
             from .on_demand.trace import traced
 
             self._transport = traced(self._transport, self.options, path, peer)
+        self.peer_kind: PeerKind = peer_kind_of(self._transport)
         self._ready: Callable[[], Message | Unreadable | None] = getattr(self._transport, "ready", _nothing)
         self._next_id = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}
@@ -122,8 +123,12 @@ class Connection:
 
     def _start(self) -> None:
         self.loop = get_running_loop()
-        self._start_reading()
-        self._closed = asyncio.create_task(self._close_at_end())
+        token = current_peer_kind.set(self.peer_kind)  # tasks inherit it
+        try:
+            self._start_reading()
+            self._closed = asyncio.create_task(self._close_at_end())
+        finally:
+            current_peer_kind.reset(token)
         if (attach := getattr(self._transport, "attach", None)) is not None:
             attach(self._arrived)
             self._is_attached = True

@@ -14,6 +14,8 @@ from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from .transport import PeerKind
+
 T = TypeVar("T")
 R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
@@ -164,6 +166,12 @@ class Remote:
             from .on_demand.misnamed import no_attribute
 
             raise no_attribute(self, name)
+
+    @property
+    def peer_kind(self) -> PeerKind:
+        """What the peer is, as its transport says: "process", "network" (anyone who can connect), or "conductor"."""
+        kind: PeerKind = getattr(self._peer, "peer_kind", "network")
+        return kind
 
     async def _call(self, method: str, params: Any) -> R:  # pyright: ignore[reportInvalidTypeVarUse]
         """Send a request. The annotation of the caller says what the result is."""

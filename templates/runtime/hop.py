@@ -16,15 +16,21 @@ from typing import Any, Final, Protocol
 from ._base import ProtocolInfo, UnsetType
 from ._decode import DecodeError, reporting_drops
 from .calls import Output, State
+from .chain import form_of
 from .connection import Connection
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
 from .errors import InternalError, InvalidRequestError, RequestError
+from .forms import FORMS
 from .message import MAX_ID_BYTES, Message, Unreadable, Unsendable
-from .options import ConnectionOptions, log_failure, logger
+from .options import ConnectionOptions, log_failure, log_mistake, logger
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .transport import ByteTransport, Transport
 
+_ENVELOPES: Final = frozenset(
+    name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
+)
+"""The methods between a conductor and its proxies. A `Junction` opens those of its peer; no other neighbour has any."""
 _MAX_OF_LINE: Final = 1000
 _CLOSED: Final = "the peer has closed the connection"
 _STUCK_SECONDS: Final = 30.0
@@ -153,6 +159,7 @@ class Hop(Connection):
         self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
         self._cancelled: set[int] = set()  # ids there
+        self._opening = ""  # the request that opens an agent, and with a mark a proxy
         self._count = 0  # of the messages that were read
         self._is_watched = False
 
@@ -179,6 +186,8 @@ class Hop(Connection):
         message = with_text(message)
         if message.kind != "request":
             return self._dispatch_response(message)
+        if self._is_envelope(message):
+            return self._refuse(_misplaced(message), None if self._is_taken(message) else message.id)
         self._unaddressed = 0
         try:
             self._relay.asks(self, message)
@@ -194,6 +203,14 @@ class Hop(Connection):
         finally:
             override_of.reset(token)
 
+    def _is_envelope(self, message: Message) -> bool:
+        """True for what only a conductor and its proxies may say to each other."""
+        if message.method in _ENVELOPES:
+            return True
+        if message.method != self._opening or (self.peer_kind == "conductor" and self.side == "client"):
+            return False
+        return form_of(message, FORMS, self._opening) is not None
+
     def _has_to_wait(self, message: Message | Unreadable) -> bool:
         return self._must_yield or bool(self._in_flight.starting)  # requests keep their order on the way on
 
@@ -206,6 +223,8 @@ class Hop(Connection):
         if how is not None and message.method == how.method:
             await self._cancel_passed(message.value, how.key)
             self._in_flight.cancel(message.value, how.key)
+        elif message.method in _ENVELOPES:
+            log_mistake("a notification of the %s is ignored: %s", self.side, _misplaced(message))
         elif (route := self.route(message)) is None:
             await self._pass_notification(message)
         else:
@@ -395,6 +414,7 @@ class Hop(Connection):
 
     def begin(self, protocol: ProtocolInfo) -> None:
         """Start to read messages."""
+        self._opening = "" if protocol.negotiation is None else protocol.negotiation.method
         self.start(_Entrance(self, protocol))
 
     def finish(self, reason: ConnectionClosed) -> None:
@@ -462,6 +482,11 @@ class Hop(Connection):
             from .on_demand.mistakes import in_result
 
             raise in_result(handler, route.record, result, error, name=route.name) from error
+
+
+def _misplaced(message: Message) -> RequestError:
+    name = message.method if message.method in _ENVELOPES else f"{message.method} with the mark of a conductor"
+    return InvalidRequestError(f"Invalid request: {name} is for a conductor and its proxies alone")
 
 
 def _pass_all(_: Message) -> None:

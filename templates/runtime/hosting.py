@@ -29,6 +29,7 @@ from .dispatch import ConnectionClosed
 from .options import Budget, ConnectionOptions, logger
 from .routing import HttpTransport, ServerTransport
 from .streams import Stream
+from .transport import current_peer_kind
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] | None]"
@@ -272,10 +273,11 @@ class Server:
 
     def serve(self, entry: Entry[Any]) -> asyncio.Task[None]:
         """Start the agent of a connection; returns the task, which never raises."""
-        token = client_identity.set(entry.identity)  # tasks inherit it
+        token, kind = client_identity.set(entry.identity), current_peer_kind.set("network")  # tasks inherit them
         try:
             entry.task = asyncio.create_task(self._serve(entry))
         finally:
+            current_peer_kind.reset(kind)
             client_identity.reset(token)
         self._tasks.add(entry.task)
         entry.task.add_done_callback(self._tasks.discard)

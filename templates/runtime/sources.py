@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
-from .transport import ByteTransport, Transport
+from .transport import PEER_KIND, ByteTransport, Transport
 
 CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
 """A program and its arguments."""
@@ -56,8 +56,14 @@ async def opened(agent: AnyAgent, options: ConnectionOptions) -> AsyncGenerator[
         await process.end_process()
 
 
-async def started(command: CommandLine, what: str, options: ConnectionOptions) -> ProcessTransport:
-    """Start a program; `what` names it in errors and logs. Raises `OSError`."""
+async def started(
+    command: CommandLine, what: str, options: ConnectionOptions, *, for_network: bool = False
+) -> ProcessTransport:
+    """Start a program; `what` names it in errors and logs. Raises `OSError`.
+
+    `for_network` says that it serves a client on the network: `run_agent` takes that from the environment.
+    """
+    env = {**os.environ, PEER_KIND: "network"} if for_network else None
     return await start_process(
-        command, env=None, cwd=None, stderr="inherit", terminate_seconds=TERMINATE_SECONDS, options=options, what=what
+        command, env=env, cwd=None, stderr="inherit", terminate_seconds=TERMINATE_SECONDS, options=options, what=what
     )

@@ -104,7 +104,8 @@ def spawn_agent(
     `extra_env` is added to it. `stderr` says what to do with the lines that the agent writes there.
 
     To end the agent, its stdin is closed. After `terminate_seconds`, its process group gets SIGTERM, and after as long
-    again SIGKILL. A process in a session of its own is not reached, and on Windows only the agent itself is.
+    again SIGKILL; on Linux all groups of its session do. A process in a session of its own is not reached, and on
+    Windows only the agent itself is.
 
     The agent has ended when the process of `command` has, even if child processes keep its stdout open: what was
     written is still read, calls raise a `ConnectionClosed` with the exit code and the last lines, and the rest of the

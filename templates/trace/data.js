@@ -57,20 +57,30 @@ const parsed = (text) => {
 
 const LONG = 60_000;
 const MOST_PARTS = 12;
+const MOST_DEPTH = 30;
 
-/** The texts and numbers of a value in their order, without tags and ids. */
-const partsOf = (value, parts, name = "") => {
+/** The texts and numbers of a value in their order, without tags and the members `skipped`. */
+const partsOf = (value, skipped, parts = [], name = "") => {
   if (parts.length >= MOST_PARTS) return parts;
-  if (Array.isArray(value)) value.forEach((each) => partsOf(each, parts, name));
+  if (Array.isArray(value)) value.forEach((each) => partsOf(each, skipped, parts, name));
   else if (value && typeof value === "object") {
     for (const [key, each] of Object.entries(value)) {
-      if (head.skip.includes(key) || (head.tagged.includes(key) && typeof each === "string")) continue;
-      partsOf(each, parts, key);
+      if (skipped.includes(key) || (head.tagged.includes(key) && typeof each === "string")) continue;
+      partsOf(each, skipped, parts, key);
     }
   } else if (typeof value === "string") {
     if (value.trim()) parts.push(value);
   } else if (value !== null && value !== false) parts.push(`${name} ${value}`);
   return parts;
+};
+const noIds = [...head.skip, ...head.ids];
+
+/** The texts of the content in a value, one after the other: what it says to people. */
+const wordsOf = (value, depth = 0) => {
+  if (!value || typeof value !== "object" || depth > MOST_DEPTH) return "";
+  const name = Object.entries(head.texts).map(([tag, names]) => names[value[tag]]).find((each) => typeof each === "string");
+  if (name && typeof value[name] === "string") return value[name];
+  return Object.entries(value).map(([key, each]) => (key === "_meta" ? "" : wordsOf(each, depth + 1))).join("");
 };
 
 const textsOf = cached(3000, (at) => {
@@ -79,16 +89,18 @@ const textsOf = cached(3000, (at) => {
   const message = parsed(body);
   if (message === null) return [body.slice(0, 200)];
   if (typeof message !== "object") return [String(message)];
-  if (rows.kind[at] === KIND.event) return partsOf(message, []);
-  return partsOf(message.params ?? message.result ?? message.error, []);
+  if (rows.kind[at] === KIND.event) return partsOf(message, head.skip);
+  const value = message.params ?? message.result ?? message.error;
+  const parts = partsOf(value, noIds);
+  return parts.length ? parts : partsOf(value, head.skip); // it says nothing but ids
 });
 const oneLine = (text) => visible(text.slice(0, 400).replace(/\s+/g, " ").trim()).slice(0, 240);
 const preview = (at) => oneLine(textsOf(at).join(" · "));
-/** The longest text of each message, one after the other: the pieces of a text are whole again. */
-const joined = (members) =>
-  members
-    .map((at) => textsOf(at).reduce((best, each) => (each.length > best.length ? each : best), ""))
-    .join("");
+/** The text of the content of messages, one after the other: the pieces of a text are whole again. */
+const joined = (members) => {
+  const words = members.map((at) => (bodyOf(at).length > 10 * LONG ? "" : wordsOf(parsed(bodyOf(at)))));
+  return words.some((each) => each) ? words.join("") : members.map((at) => textsOf(at).join(" · ")).join(" · ");
+};
 
 const titleOf = (at) => {
   const method = rows.method[at] < 0 ? head.kinds[rows.kind[at]] : head.methods[rows.method[at]];

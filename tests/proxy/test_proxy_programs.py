@@ -7,14 +7,16 @@ import json
 import os
 import signal
 import sys
-from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from acpgen.roles import Role
 from tests.proxy.between import End, Programs, conducted, is_running, prompt, proxy_of
-from tests.runtime_support import acp_log, run, texts
+from tests.runtime_support import V1, acp_log, run, texts
+from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
@@ -129,22 +131,74 @@ def test_the_last_words_of_an_agent_are_cut(acp: ModuleType, programs: Programs)
 
 def test_a_client_on_the_network(acp: ModuleType, programs: Programs) -> None:
     """It does not learn what the agent has written, and cannot put itself in the place of the agent."""
-    serve_remote = import_module(f"{acp.__name__}.conductor").serve_remote
-    options = import_module(f"{acp.__name__}.relay").passing_options(acp.ConnectionOptions())
 
     async def main() -> None:
         far, near = acp.memory_transports()
-        task = asyncio.ensure_future(serve_remote([acp.Proxy], programs.agent, near, options=options))
+        near.peer_kind = "network"
+        task = asyncio.ensure_future(acp.serve_conductor([acp.Proxy], programs.agent, near))
         client = End(far)
         for opening in ("proxy/initialize", "_proxy/initialize"):
             await client.request(opening, {"protocolVersion": 1})
             error = (await client.receive())["error"]
             assert (error["code"], "initialize must come first" in error["message"]) == (-32600, True)
         await client.request("initialize", {"protocolVersion": 1, "_meta": {"proxy": True}})
+        assert (await client.receive())["error"]["code"] == -32600
+        await client.request("initialize", {"protocolVersion": 1})
         assert "new" in (await client.receive())["result"]  # the agent has answered
         await client.request("session/prompt", prompt("die"))
         answer = await client.receive()
         assert answer["error"] == {"code": -32603, "message": "Internal error: the agent has closed the connection"}
+        await task
+
+    run(main())
+
+
+KNOWING = """
+import sys
+from {package} import Agent, InitializeResponse, run_agent
+
+
+class Knowing(Agent):
+    async def initialize(self, params):
+        return InitializeResponse(protocol_version=1, meta={{"kind": self.client.peer_kind}})
+
+
+run_agent(Knowing)
+"""
+
+
+@pytest.mark.parametrize("kind", ["network", "process"])
+def test_an_agent_knows_that_its_client_is_on_the_network(
+    acp: ModuleType, packages: Packages, tmp_path: Path, kind: str
+) -> None:
+    """It is started as a process, by a proxy that serves the network."""
+    (folder := tmp_path / "programs").mkdir()
+
+    async def main() -> None:
+        far, near = acp.memory_transports()
+        near.peer_kind = kind
+        agent = Programs(packages(V1, roles=(Role.AGENT,)), folder).command(KNOWING)
+        task = asyncio.ensure_future(acp.serve_conductor([], agent, near))
+        client = End(far)
+        await client.request("initialize", {"protocolVersion": 1})
+        assert (await client.receive())["result"]["_meta"] == {"kind": kind}
+        await client.close()
+        await task
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["network", "process"])
+def test_a_path_is_for_local_clients(acp: ModuleType, kind: str) -> None:
+    async def main() -> None:
+        far, near = acp.memory_transports()
+        near.peer_kind = kind
+        task = asyncio.ensure_future(acp.serve_conductor([], ["/nowhere/agent"], near))
+        client = End(far)
+        await client.request("initialize", {"protocolVersion": 1})
+        message = (await client.receive())["error"]["message"]
+        assert ("/nowhere" in message) == (kind == "process")
+        await client.close()
         await task
 
     run(main())

@@ -132,6 +132,44 @@ def test_orphans_that_nobody_waits_for(acp: ModuleType) -> None:
         prctl(set_child_subreaper, 0)
 
 
+CHAINS = """
+import os, sys
+for _ in range(3):
+    if not os.fork():
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setpgid(0, 0)
+sys.stdin.read()
+"""
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have a variable with this value in their environment, and are no zombies."""
+    found = []
+    for path in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if path.name.isdigit() and mark.encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, other process groups are not found")
+def test_processes_that_fork_into_groups_of_their_own(acp: ModuleType) -> None:
+    """Each lives for a moment, and is followed by the next one: they are killed until none is left."""
+    mark = os.urandom(8).hex()
+
+    async def main() -> None:
+        command = [sys.executable, "-c", CHAINS]
+        async with acp.spawn_agent(acp.Client, command, extra_env={"MARK": mark}, terminate_seconds=0.2):
+            while not marked(mark):
+                await asyncio.sleep(0.01)
+        while marked(mark):
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
 def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
     """It is more than the client keeps while it is behind: the rest is in the pipe."""
 

@@ -34,7 +34,8 @@ class LoginClient(Client):
     """A client that logs in when the agent asks for it: `await self.with_login(lambda: agent.session_new(request))`.
 
     For a login in a terminal, set `login_command`, and `login_env` and `login_folder` if they are not those of this
-    process, as for `spawn_agent`; and say so in `initialize`, with `offer_terminal_login`.
+    process, as for `spawn_agent`; and say so in `initialize`, with `offer_terminal_login`. It is for agents that run on
+    this machine: one on the network gets none.
     """
 
     def __init__(self, agent: RemoteAgent) -> None:
@@ -108,6 +109,7 @@ class LoginClient(Client):
 
     def _can(self, method: Any) -> bool:
         if isinstance(method, AuthMethodTerminal):
-            return bool(self.login_command)
+            # an agent on the network must not choose arguments and variables of a program here
+            return bool(self.login_command) and self.agent.peer_kind != "network"
         can_ask = type(self).ask_variables is not LoginClient.ask_variables
         return isinstance(method, AuthMethodAgent) or (can_ask and hasattr(method, "vars"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from ..codec import decode
+from ..transport import current_peer_kind
 from ..types import InitializeResponse, McpCapabilities
 
 __all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]
@@ -13,12 +14,13 @@ McpKind: TypeAlias = Literal["stdio", "http", "acp"]
 """How a server is reached. `acp` is through the connection with the client, by the extension `mcp-over-acp`."""
 
 
-def mcp_capabilities(*accept: McpKind) -> McpCapabilities:
-    """The `mcp` of the `session` capabilities for what `mcp_parameters` accepts.
+def mcp_capabilities(*accept: McpKind, allow_local: bool | None = None) -> McpCapabilities:
+    """The `mcp` of the `session` capabilities for what `mcp_parameters` accepts, with the same `allow_local`.
 
     `acp` needs a package with the extension `mcp-over-acp`.
     """
-    return decode(McpCapabilities, {kind: {} for kind in accept})
+    is_local = current_peer_kind.get() != "network" if allow_local is None else allow_local
+    return decode(McpCapabilities, {kind: {} for kind in accept if is_local or kind != "stdio"})
 
 
 def mcp_kinds(response: InitializeResponse) -> frozenset[McpKind]:

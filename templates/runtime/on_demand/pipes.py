@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from ..calls import running_loop
 from ..options import ConnectionOptions, log_program_end, logger, one_line
-from ..transport import ByteTransport, LineBuffer, LineWriter
+from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -100,7 +100,9 @@ class _NoCoroutine(int):
 
 async def _run(start: Start, wire: tuple[int, int], options: ConnectionOptions, *, owns_process: bool) -> str | None:
     """Serve until the end; returns what failed, if anything."""
-    transport = _open(*wire, options)
+    transport: Any = _open(*wire, options)
+    if os.environ.get(PEER_KIND) == "network":
+        transport.peer_kind = "network"
     running = await start(transport)
     with _signals_for(running.stop, owns_process=owns_process):
         try:
@@ -259,6 +261,8 @@ def _suits_asyncio(stdin: int, stdout: int) -> bool:
 
 class PipeTransport:
     """Lines over two non-blocking descriptors, of pipes or sockets, without the layers of asyncio's streams."""
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int, max_write_buffer_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()

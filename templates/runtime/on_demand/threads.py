@@ -15,7 +15,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from ..transport import LineBuffer
+from ..transport import LineBuffer, PeerKind
 
 T = TypeVar("T")
 
@@ -27,6 +27,8 @@ class ThreadTransport:
 
     `failure` says why one of them failed, unless the peer has gone.
     """
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
         self.failure: str | None = None

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Final, cast
 
 from ..types import TerminalExitStatus
@@ -17,11 +18,16 @@ __all__: list[str] = []
 
 _DRAIN_SECONDS: Final = 0.1  # what was written before the exit may arrive after it
 _KILL_SECONDS: Final = 5.0
-_KILL_ROUNDS: Final = 10
+_SEARCH_SECONDS: Final = 2.0
+_MARK: Final = "ACP_TERMINAL"
+"""A variable whose value tells the processes of a terminal, whatever their session is."""
 
 
 class TerminalProcess(asyncio.SubprocessProtocol):
     """A process in a session of its own, and those that it starts. `on_output` gets its decoded output.
+
+    On Linux, all of them are found by their session, or by a variable of their environment, in whatever group they are.
+    What gets away has another session *and* another environment. Elsewhere, so does what has another group.
 
     asyncio's own `Process.wait` waits for other processes that hold the pipe; `process_exited` does not.
     """
@@ -35,6 +41,7 @@ class TerminalProcess(asyncio.SubprocessProtocol):
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._transport: asyncio.SubprocessTransport | None = None
         self._is_reaped = self._is_drained = False
+        self._mark = os.urandom(8).hex()
 
     # --- Called by asyncio -------------------------------------------------------------------------------------------
 
@@ -92,7 +99,7 @@ class TerminalProcess(asyncio.SubprocessProtocol):
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=cwd,
-                env=env,
+                env={**env, _MARK: self._mark},
                 start_new_session=True,
             )
         )
@@ -119,9 +126,11 @@ class TerminalProcess(asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """Kill the process and all that it has started; on Windows, only the process."""
         if sys.platform != "win32":
-            for _ in range(_KILL_ROUNDS):  # processes of another group may fork meanwhile
-                if self._signal(signal.SIGKILL) <= 1:
-                    break
+            self._signal(signal.SIGKILL)
+            if sys.platform == "linux" and self._transport is not None:
+                pid = self._transport.get_pid()
+                is_other = self._is_reaped and _is_process(pid)  # the number was given again
+                _kill_all(None if is_other else pid, f"{_MARK}={self._mark}".encode())
         elif self._transport is not None and not self._is_reaped:
             self._transport.kill()
 
@@ -131,18 +140,16 @@ class TerminalProcess(asyncio.SubprocessProtocol):
             self._transport.close()
             await asyncio.wait([self._closed], timeout=_KILL_SECONDS)
 
-    def _signal(self, number: int) -> int:
-        """Signal all process groups of the session; returns their number."""
+    def _signal(self, number: int) -> None:
+        """Signal all process groups of the session."""
         if sys.platform == "win32" or self._transport is None:
-            return 0
+            return
         session = self._transport.get_pid()
         if self._is_reaped and _is_process(session):
-            return 0  # the number was given again, so no process of the session is left
-        groups = {session, *_groups_of(session)}
-        for group in groups:
+            return  # the number was given again, so no process of the session is left
+        for group in {session, *_groups_of(session)}:
             with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if only zombies are left
                 os.killpg(group, number)
-        return len(groups)
 
     async def _end_tree(self) -> None:
         assert self._transport is not None
@@ -165,6 +172,43 @@ def _groups_of(session: int) -> set[int]:
                 if os.getsid(int(name)) == session:
                     groups.add(os.getpgid(int(name)))
     return groups
+
+
+def _kill_all(session: int | None, mark: bytes) -> None:
+    """Kill the processes of a terminal, until there are none: they may fork meanwhile, and end."""
+    killed, deadline = set[int](), monotonic() + _SEARCH_SECONDS
+    is_over = False
+    while not is_over and monotonic() < deadline:
+        is_over = True
+        pids = sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True)
+        for pid in pids:  # the latest first, for it may live no longer than this takes
+            try:
+                if not _belongs(pid, session, mark) or (pid in killed and _is_zombie(pid)):
+                    continue
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            except (ProcessLookupError, FileNotFoundError):
+                pass  # perhaps it has left another one
+            except OSError:
+                continue
+            is_over = False
+
+
+def _belongs(pid: int, session: int | None, mark: bytes) -> bool:
+    """True for a process of the session, and for a later one with the mark."""
+    if sys.platform == "win32" or pid == os.getpid():
+        return False
+    if session is not None and os.getsid(pid) == session:
+        return True
+    if session is not None and pid < session:
+        return False
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return mark in file.read().split(b"\0")
+
+
+def _is_zombie(pid: int) -> bool:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2][:1] in (b"Z", b"X")
 
 
 def _is_process(pid: int) -> bool:

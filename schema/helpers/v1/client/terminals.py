@@ -90,8 +90,9 @@ class Terminals:
     """The terminals of a connection.
 
     A command is a program and its arguments, without a shell; stdin is empty, stdout and stderr are one. It runs in a
-    session of its own, of which kill and release end all processes: on Linux in every process group, elsewhere in the
-    first; what starts a further session gets away. On Windows, `taskkill` ends the tree of processes.
+    session of its own, and kill and release end what it has started: on Linux in every process group, elsewhere in the
+    first. A process in a further session gets away, on Linux if it has another environment, too: there, the variable
+    `ACP_TERMINAL` tells whose it is. On Windows, `taskkill` ends the tree of processes.
 
     `env` is the environment, to which the agent adds variables: by default `terminal_environment()`, a few variables of
     this process; pass `terminal_environment("JAVA_HOME")` for one more, `dict(os.environ)` for all, with all secrets.
