@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
-from acpgen.emit.versions import negotiating
 from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.order import members
@@ -33,7 +32,7 @@ class RecordView:
         self._writing = Writing(model)
         self.is_gated = method.gate is not None
         """True if the method needs a capability."""
-        self.negotiates = is_handled and negotiating(model) is method
+        self.negotiates = is_handled and model.negotiating is method
         """True if the package handles the method, which negotiates the version."""
         is_request = method.kind is ir.MethodKind.REQUEST
         self.parts = [method.params, *([method.result or ir.AnyJson()] if is_request else [])]
