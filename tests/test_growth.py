@@ -181,7 +181,7 @@ def fragment(name: str) -> Json:
     return {**head, "protocols": [1], "description": "It.", "rfd": "https://example.org/f", "$defs": parts}
 
 
-@pytest.mark.parametrize("command", ["build", "methods", pytest.param("docs", marks=pytest.mark.full)])
+@pytest.mark.parametrize("command", ["build", "methods"])
 def test_fragments_take_the_same_work_each(command: str, tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text(json.dumps(schema_of(**asking(TEXT))))
 
