@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from acpgen.diff.expression_rules import TypeChange, type_change, type_finding, type_rules
@@ -133,11 +134,24 @@ def _renamed(models: ModelPair, before: dict[str, ir.Field], after: dict[str, ir
     found: dict[str, str] = {}
     if len(gone) * len(come) > _MOST_PAIRS:
         return found
+    taken = set[str]()
+    by_trait = defaultdict[str | ir.Ref, list[ir.Field]](list)
+    for field in come:
+        for trait in _traits(field, str):
+            by_trait[trait].append(field)
     for field in gone:
-        like = [each for each in come if each.wire not in found.values() and _is_renamed(models, field, each)]
+        near = {each.wire: each for trait in _traits(field, models.old_name) for each in by_trait.get(trait, ())}
+        like = [wire for wire, each in near.items() if wire not in taken and _is_renamed(models, field, each)]
         if len(like) == 1:
-            found[field.wire] = like[0].wire
+            found[field.wire] = like[0]
+            taken.add(like[0])
     return found
+
+
+def _traits(field: ir.Field, name: Callable[[str], str]) -> set[str | ir.Ref]:
+    """The words and the definition of a property, one of which it has in common with its new name."""
+    bare = _bare(field.type)
+    return {*_words(field.wire), *([ir.Ref(name(bare.name))] if isinstance(bare, ir.Ref) else [])}
 
 
 def _is_renamed(models: ModelPair, old: ir.Field, new: ir.Field) -> bool:
@@ -150,8 +164,12 @@ def _is_renamed(models: ModelPair, old: ir.Field, new: ir.Field) -> bool:
 
 def _share_words(one: str, other: str) -> bool:
     """Whether one name has all words of the other (`id` and `methodId`)."""
-    mine, theirs = ({word.lower() for word in names.words(text)} for text in (one, other))
+    mine, theirs = _words(one), _words(other)
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in names.words(text)}
 
 
 def _bare(expression: ir.TypeExpr) -> ir.TypeExpr:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
-from acpgen.emit.versions import negotiating
 from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.order import members
@@ -24,16 +23,18 @@ class RecordView:
     `is_handled` and `is_called` say what they do with the method.
     """
 
-    def __init__(self, method: ir.Method, model: ir.Model, *, is_handled: bool, is_called: bool) -> None:
+    def __init__(
+        self, method: ir.Method, reading: Reading, writing: Writing, *, is_handled: bool, is_called: bool
+    ) -> None:
         self._method = method
-        self._model = model
+        self._model = reading.model
         self._is_handled = is_handled
         self._is_called = is_called
-        self._reading = Reading(model)
-        self._writing = Writing(model)
+        self._reading = reading
+        self._writing = writing
         self.is_gated = method.gate is not None
         """True if the method needs a capability."""
-        self.negotiates = is_handled and negotiating(model) is method
+        self.negotiates = is_handled and self._model.negotiating is method
         """True if the package handles the method, which negotiates the version."""
         is_request = method.kind is ir.MethodKind.REQUEST
         self.parts = [method.params, *([method.result or ir.AnyJson()] if is_request else [])]
@@ -103,8 +104,10 @@ class TableView:
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
         methods = [method for method in model.methods if side in method.handlers]
+        reading, writing = Reading(model), Writing(model)
         self.views = [
-            RecordView(method, model, is_handled=is_handled, is_called=is_called) for method in _beside_twins(methods)
+            RecordView(method, reading, writing, is_handled=is_handled, is_called=is_called)
+            for method in _beside_twins(methods)
         ]
         """The views of the records."""
         self.name = identifier(side.methods)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from acpgen.emit.imports import imported_compactly
 from acpgen.emit.source import Code, docstring, identifier, listed
-from acpgen.emit.versions import negotiating
 from acpgen.ir import model as ir
 from acpgen.ir.order import references
 from acpgen.roles import RoleRecord, Side
@@ -22,7 +22,7 @@ class MethodView:
         """The type of the result; null for a notification."""
         self.uses_any = ir.AnyJson() in (method.params, self.result)
         """True if the parameters or the result are annotated with `Any`."""
-        self.negotiates = negotiating(model) is method
+        self.negotiates = model.negotiating is method
         """True for the request that negotiates the version."""
         self.decides = _is_one_of_several(self.result, model)
         """True if the result is one of several answers, as of a question to the user."""
@@ -69,18 +69,32 @@ class SideView:
         """The name of the table."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassedView:
     """A method of a proxy: `target` is the stub to which it passes the message on."""
 
-    def __init__(self, view: MethodView, side: SideView, sides: Sequence[SideView]) -> None:
-        self.view = view
-        self.doc = view.doc
-        self.target = side.name
-        (sender,) = (each.name for each in sides if each is not side)
-        names = [{each.method.name for each in one.methods} for one in sides]
-        is_shared = all(view.method.name in each for each in names)
-        self.name = identifier(f"{view.method.name}_from_{sender}" if is_shared else view.method.name)
-        """The name of the method: with the side that sends the message if both may."""
+    view: MethodView
+    target: Code
+    name: Code
+    """The name of the method: with the side that sends the message if both may."""
+
+    @property
+    def doc(self) -> Code:
+        """The docstring."""
+        return self.view.doc
+
+
+def _passed(sides: Sequence[SideView]) -> list[PassedView]:
+    """The methods that a proxy passes on, for each side that handles them: those to the agent first."""
+    shared = set[str].intersection(*({view.method.name for view in side.methods} for side in sides))
+    found = []
+    for side, sender in zip(sides[::-1], sides, strict=True):
+        for view in side.methods:
+            if not view.cancels:
+                name = view.method.name
+                own = identifier(f"{name}_from_{sender.name}" if name in shared else name)
+                found.append(PassedView(view=view, target=side.name, name=own))
+    return found
 
 
 class RoleView:
@@ -96,6 +110,8 @@ class RoleView:
         self.answers = any(view.is_request for view in self.handled)
         self.stubs = [SideView(side, model) for side in role.called]
         """The sides that the role calls."""
+        self.passed = _passed(self.stubs) if role.passes else []
+        """The methods that it passes on."""
         self.tables = _merged(role.sides)
         """The tables of the methods that the role handles, as one."""
         self.peer_tables = _merged(role.called)
@@ -120,13 +136,6 @@ class RoleView:
             'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
             f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {role.name}."
         )
-
-    @property
-    def passed(self) -> list[PassedView]:
-        """The methods that the role passes on, for each side that handles them: those to the agent first."""
-        return [
-            PassedView(view, side, self.stubs) for side in self.stubs[::-1] for view in side.methods if not view.cancels
-        ]
 
 
 def _merged(sides: Sequence[Side]) -> Code:

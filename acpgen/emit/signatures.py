@@ -6,7 +6,8 @@ They are rendered by the templates of the package and cut, so that they always e
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -44,6 +45,8 @@ class Signatures:
         self._model = model
         self._folder = folder
         self._environment = make_environment(".")
+        # datamodel-code-generator, which uses the two templates of types in a build, leaves their line breaks alone
+        self._of_types = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
         self._type_classes = Classes(model)
 
     def of_type(self, definition: ir.Definition) -> Signature:
@@ -63,14 +66,10 @@ class Signatures:
         for side in method.handlers:
             found += [methods[role.base, method.name] for role, methods in plain if side in role.sides]
             found += [methods[side.stub, method.name] for role, methods in plain if side in role.called]
-        for role, view, methods in self._roles:
-            passed = view.passed if role.passes else []
-            found += [methods[role.base, each.name] for each in passed if each.view.method == method]
+        found += [signature for passed, signature in self._passed.get(method.name, ()) if passed == method]
         return [replace(each, code=_formatted(each.code)) for each in found]
 
     def _type_source(self, definition: ir.Definition) -> str:
-        # datamodel-code-generator, which uses these two templates in a build, leaves the line breaks in them alone
-        environment = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
         name = identifier(definition.name)
         if isinstance(definition, ir.Struct):
             absent = {field.name for field in definition.fields if field.may_be_unset}
@@ -78,14 +77,14 @@ class Signatures:
                 _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))
                 for own, known in self._type_classes.own_attributes(definition)
             ]
-            return environment.get_template("msgspec.jinja2").render(
+            return self._of_types.get_template("msgspec.jinja2").render(
                 view=ClassView(definition, self._type_classes),
                 class_name=name,
                 base_class=identifier(self._type_classes.base(definition) or "Struct"),
                 fields=fields,
             )
         target = Code(" | ".join(hint(each) for each in alias_target(definition)))
-        return environment.get_template("TypeAliasAnnotation.jinja2").render(
+        return self._of_types.get_template("TypeAliasAnnotation.jinja2").render(
             view=BoundedAlias(definition, self._type_classes), class_name=name, fields=[_Field(name, target)]
         )
 
@@ -94,6 +93,15 @@ class Signatures:
         """The roles, each with the methods of its module by the names of class and method, not yet formatted."""
         views = [(each.record, RoleView(each.record, self._model)) for each in Role]
         return [(role, view, self._methods(role, view)) for role, view in views]
+
+    @cached_property
+    def _passed(self) -> Mapping[str, Sequence[tuple[ir.Method, Signature]]]:
+        """The methods that pass messages on, by the names of the methods of the messages."""
+        found = defaultdict[str, list[tuple[ir.Method, Signature]]](list)
+        for role, view, methods in self._roles:
+            for each in view.passed:
+                found[each.view.method.name].append((each.view.method, methods[role.base, each.name]))
+        return found
 
     def _methods(self, role: RoleRecord, view: RoleView) -> Mapping[tuple[str, str], Signature]:
         source = self._environment.get_template(f"{role.template}.py.jinja").render(role=view)

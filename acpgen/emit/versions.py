@@ -31,16 +31,9 @@ def check_together(models: Sequence[ir.Model]) -> None:
         )
 
 
-def negotiating(model: ir.Model) -> ir.Method | None:
-    """The request that negotiates the version, if there is one."""
-    how = model.negotiation
-    requests = (method for method in model.methods if method.kind is ir.MethodKind.REQUEST)
-    return next((method for method in requests if how is not None and method.wire == how.method), None)
-
-
 def params_name(model: ir.Model) -> Code | None:
     """The class of its params, if it has one."""
-    method = negotiating(model)
+    method = model.negotiating
     return identifier(method.params.name) if method is not None and isinstance(method.params, ir.Ref) else None
 
 

@@ -396,6 +396,13 @@ class Model:
         """The definitions by Python name."""
         return {definition.name: definition for definition in self.definitions}
 
+    @cached_property
+    def negotiating(self) -> Method | None:
+        """The request that negotiates the version, if there is one."""
+        how = self.negotiation
+        requests = (method for method in self.methods if method.kind is MethodKind.REQUEST)
+        return next((method for method in requests if how is not None and method.wire == how.method), None)
+
     def definition(self, expression: TypeExpr) -> Definition | None:
         """The definition that `expression` refers to; None if it is no reference."""
         return self.by_name[expression.name] if isinstance(expression, Ref) else None

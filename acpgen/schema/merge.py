@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
 from acpgen.schema import bundled
@@ -67,6 +67,10 @@ class Part:
         return self.merged.fragment.document, self.at
 
 
+_Message: TypeAlias = tuple[str, str | None, str]
+"""A method, a side and a kind."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Merger:
     """The state of a composition. `root` is replaced, never changed: the inputs stay as they are.
@@ -82,10 +86,14 @@ class Merger:
     merged: dict[str, Merged] = field(default_factory=dict, init=False)
     admitted: list[Merged] = field(default_factory=list, init=False)
     _defaults: dict[Addition, tuple[Any, Source]] = field(default_factory=dict, init=False)
+    _messages: dict[_Message, str] = field(default_factory=dict, init=False)
+    """The definitions that describe messages."""
 
     def __post_init__(self) -> None:
         """Start with the base alone."""
         self.root = self.base.root
+        for name, node in self._definitions.items():
+            self._note_message(name, node)
         self.origins = Origins(self.base)
 
     def of(self, fragment: Fragment) -> Merged:
@@ -96,7 +104,8 @@ class Merger:
         """Add the new definitions of the fragment."""
         for name, node in merged.fragment.definitions.items():
             part, pointer = Part(merged, join("/$defs", name), f"the definition {name}"), definition_pointer(name)
-            rival = self._same_message(name, node)
+            message = _message(name, node)
+            rival = self._messages.get(message) if message is not None else None
             if name in self._definitions:
                 self._compare(part, pointer, node)
             elif rival is not None:
@@ -104,6 +113,7 @@ class Merger:
                 self._conflict(Part(merged, part.at, text), definition_pointer(rival), node)
             else:
                 self._put(pointer, node, part.source)
+                self._note_message(name, node)
                 merged.definitions.add(name)
 
     def check_targets(self, merged: Merged) -> None:
@@ -261,11 +271,9 @@ class Merger:
     def _definitions(self) -> Mapping[str, Any]:
         return schema_map(self.root, "$defs")
 
-    def _same_message(self, name: str, node: Any) -> str | None:
-        """The existing definition that describes the same message as the new definition `name`, if there is one."""
-        message = _message(name, node)
-        known = self._definitions.items() if message else ()
-        return next((other for other, present in known if _message(other, present) == message), None)
+    def _note_message(self, name: str, node: Any) -> None:
+        if (message := _message(name, node)) is not None:
+            self._messages.setdefault(message, name)
 
     def _supersede(self, part: Part, pointer: str) -> None:
         part.merged.superseded.append((part, self.origins.find(pointer)[0].origin))
@@ -345,9 +353,12 @@ def _takes_properties(definition: Any) -> bool:
     return isinstance(definition, dict) and definition.get("type", "object") == "object" and "enum" not in definition
 
 
-def _message(name: str, node: Any) -> tuple[Any, Any, str] | None:
+def _message(name: str, node: Any) -> _Message | None:
     """The method, side and kind of the message that the definition `name` describes; None if it describes none."""
     kind = next((kind for kind in _KINDS if name.endswith(kind)), None)
-    if kind is None or not isinstance(node, dict) or "x-method" not in node:
+    if kind is None or not isinstance(node, dict):
         return None
-    return (node["x-method"], node.get("x-side"), kind)
+    match node.get("x-method"), node.get("x-side"):
+        case str(method), (str() | None) as side:
+            return method, side, kind
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -199,6 +199,11 @@ class Describer:
         known = {method.wire for method in self._model.methods}
         return [(name, method) for name, method in methods_of(self._definitions) if method not in known]
 
+    @cached_property
+    def _classes_of_schema(self) -> Set[str]:
+        """The classes that the definitions of the schema are named for."""
+        return {names.class_name(name) for name in self._definitions}
+
     def _type(self, definition: ir.Definition) -> TypeEntry:
         uses = self._usage.of(definition.name)
         note = "The schema has no definition of this name: acpgen named a part of one."
@@ -216,7 +221,7 @@ class Describer:
             extended_by=tuple(self._extended_by(definition.pointer)),
             gates=_gates(uses),
             uses=uses,
-            note=None if definition.name in map(names.class_name, self._definitions) else note,
+            note=None if definition.name in self._classes_of_schema else note,
             example=example_of(definition, self._model),
         )
 
