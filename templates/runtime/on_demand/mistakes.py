@@ -113,9 +113,10 @@ def in_argument(error: BaseException) -> TypeError | None:
     if not start or not all(ours[start:]):
         return None
     place, called = _place(*frames[start - 1]), frames[start][0]
-    if error.__cause__ is not None or place in str(error):  # it was explained already
+    if place in str(error):  # it was explained already
         return None
-    what = safely(_misfit_in_call, called, otherwise=None) or f"failed: {reason_of(error)}"
+    misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
+    what = misfit or f"failed: {reason_of(error)}"
     return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
 
 
