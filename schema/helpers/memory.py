@@ -20,17 +20,18 @@ def memory_of(value: object) -> int:
     total, rest, seen = 0, [value], set[int]()
     while rest:
         each: Any = rest.pop()
+        inner: Any = each
         if id(each) in seen:
             continue
         seen.add(id(each))
         total += getsizeof(each)
         if isinstance(each, dict):
-            rest += each  # the keys
-            rest += each.values()
+            rest += inner  # the keys
+            rest += inner.values()
         elif isinstance(each, (list, tuple)):
-            rest += each
+            rest += inner
         else:
-            rest += [getattr(each, name) for name in _parts_of(type(each))]
+            rest += [getattr(inner, name) for name in _parts_of(type(inner))]
     return total
 
 

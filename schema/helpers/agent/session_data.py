@@ -61,18 +61,17 @@ def _check(value: Any) -> None:
     rest: list[tuple[Any, str]] = [(value, "session.data")]
     while rest:
         each, place = rest.pop()
+        inner: Any = each
         if id(each) in seen:
             continue
+        seen.add(id(inner))
         if isinstance(each, dict):
-            for key in each:
+            for key in inner:
                 if not isinstance(key, str):
                     kind = type(key).__name__
                     raise TypeError(f"{place} has a key that is no str: {key!r:.80}, of the type {kind}")
-            rest += [(inner, f"{place}[{key!r:.80}]") for key, inner in each.items()]
+            rest += [(found, f"{place}[{key!r:.80}]") for key, found in inner.items()]
         elif isinstance(each, (list, tuple)):
-            rest += [(inner, f"{place}[{at}]") for at, inner in enumerate(each)]
+            rest += [(found, f"{place}[{at}]") for at, found in enumerate(inner)]
         elif each is not None and not isinstance(each, (str, int, float)):
             raise TypeError(f"{place} is of the type {type(each).__name__}, which JSON does not have")
-        else:
-            continue
-        seen.add(id(each))
