@@ -213,6 +213,8 @@ def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | Non
     from .on_demand.misnamed import other_name
 
     return other_name(methods, name, owner)
+
+
 def peer_of(stub: Remote) -> Peer:
     """What a stub sends its messages by."""
     return stub._peer

@@ -486,7 +486,7 @@ class Hop(Connection):
 
 def _misplaced(message: Message) -> RequestError:
     name = message.method if message.method in _ENVELOPES else f"{message.method} with the mark of a conductor"
-    return InvalidRequestError(f"Invalid request: {name} is for a conductor and its proxies alone")
+    return InvalidRequestError(f"{name} is for a conductor and its proxies alone")
 
 
 def _pass_all(_: Message) -> None:
