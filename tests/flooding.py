@@ -95,7 +95,7 @@ def _objects(kind: Any, package: Any, depth: int) -> Iterator[Any]:
     known = {
         each.name: [*_values(hints[each.name], package, depth + 1)] for each in dataclasses.fields(kind) if each.init
     }
-    first = {name: values[0] for name, values in known.items()}
+    first = {name: values[0] for name, values in known.items() if values}  # null and nothing else has no text
     yield kind(**first)
     for name, values in known.items() if depth < 2 else ():
         for value in values[1:]:

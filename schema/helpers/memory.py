@@ -31,7 +31,7 @@ def memory_of(value: object) -> int:
         elif isinstance(each, (list, tuple)):
             rest += inner
         else:
-            rest += [getattr(inner, name) for name in _parts_of(type(inner))]
+            rest += [getattr(inner, name) for name in _parts_of(inner.__class__)]
     return total
 
 
