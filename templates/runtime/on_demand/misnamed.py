@@ -68,7 +68,9 @@ def _others(methods: Mapping[str, Method]) -> Iterator[Method]:
     for version in getattr(import_module(f"{_PACKAGE}.methods"), "PROTOCOLS", ()):
         with suppress(ImportError):  # a package of one version has no folders
             for table in vars(import_module(f"{_PACKAGE}.v{version}.methods")).values():
-                records = cast("Mapping[str, object]", table) if isinstance(table, Mapping) else {}
+                records: Mapping[str, object] = (
+                    cast("Mapping[str, object]", table) if isinstance(table, Mapping) else {}
+                )
                 yield from (each for each in records.values() if isinstance(each, Method) and each.side in sides)
 
 
