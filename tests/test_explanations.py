@@ -165,7 +165,7 @@ def test_results_of_handlers(packages: Packages, sources: SchemaChoice, share: i
 def named(records: list[logging.LogRecord], name: str) -> bool:
     """True if an error in the log names something of the user's, or is the user's own."""
     errors = [each.exc_info[1] for each in records if each.exc_info]
-    own = (UsersOwnError, OSError, ValueError)  # the others are about a path, or a value that the text names
+    own = (UsersOwnError, OSError, OverflowError, ValueError)  # their texts say what is wrong with a value
     return any(isinstance(each, own) or name in last_line(each) for each in errors if each is not None)
 
 

@@ -136,7 +136,7 @@ class ConnectionOptions(Struct):
         super().__setattr__(name, value)
 
 
-def options_or_default(options: ConnectionOptions | None) -> ConnectionOptions:
+def options_or_default(options: object) -> ConnectionOptions:
     """The options that were passed to a function, or the usual ones. Raises `TypeError` for anything else."""
     if options is None:
         return ConnectionOptions()

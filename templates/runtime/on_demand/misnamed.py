@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from .._base import Method
 from .mistakes import caller, shown
@@ -48,10 +48,10 @@ def other_name(methods: Mapping[str, Method], name: Any, owner: str) -> str | No
 
 def no_attribute(stub: Any, name: str) -> AttributeError:
     """The error for an attribute that a stub does not have."""
-    kind: Any = type(stub)
-    text = f"{kind.__name__!r} object has no attribute {name!r}"
+    methods: Mapping[str, Method] = stub.METHODS
+    text = f"{type(stub).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_"):
-        handlers = {method.handler: method for method in kind.METHODS.values()}
+        handlers = {method.handler: method for method in methods.values()}
         meant = sorted(each for each in handlers if _means(name, each))
         calls = [f"{each}({_params(handlers[each])})" for each in meant]
         text += f"{caller() or ','} but it has {_listed(calls)}" if calls else ""
@@ -68,8 +68,10 @@ def _others(methods: Mapping[str, Method]) -> Iterator[Method]:
     for version in getattr(import_module(f"{_PACKAGE}.methods"), "PROTOCOLS", ()):
         with suppress(ImportError):  # a package of one version has no folders
             for table in vars(import_module(f"{_PACKAGE}.v{version}.methods")).values():
-                records = table.values() if isinstance(table, Mapping) else ()
-                yield from (each for each in records if isinstance(each, Method) and each.side in sides)
+                records: Mapping[str, object] = (
+                    cast("Mapping[str, object]", table) if isinstance(table, Mapping) else {}
+                )
+                yield from (each for each in records.values() if isinstance(each, Method) and each.side in sides)
 
 
 def _nearest(name: str, methods: Mapping[str, Method]) -> list[str]:

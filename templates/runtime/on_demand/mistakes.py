@@ -123,9 +123,9 @@ def in_argument(error: BaseException) -> TypeError | None:
 def _misfit_in_call(called: FrameType) -> str | None:
     """The argument of a function of this package that is not of its type; None if there is none."""
     code, values = called.f_code, called.f_locals
-    owner = type(values["self"]) if "self" in values else None
-    found = called.f_globals.get(code.co_name) if owner is None else getattr(owner, code.co_name, None)
-    function = inspect.unwrap(found) if callable(found) else None
+    is_method = "self" in values
+    found = getattr(values["self"], code.co_name, None) if is_method else called.f_globals.get(code.co_name)
+    function = inspect.unwrap(getattr(found, "__func__", found)) if callable(found) else None
     if not isinstance(function, FunctionType) or function.__code__ is not code:
         return None
     texts, hints = inspect.get_annotations(function), get_type_hints(function)
@@ -164,7 +164,7 @@ def _in_factory(factory: Any, error: TypeError, stubs: tuple[object, ...]) -> Ty
 def handler_of(stub: object) -> type[Any]:
     """The class to extend for a handler that calls its peer by `stub`."""
     module = next(each.__module__ for each in type(stub).__mro__ if _is_ours(each.__module__))
-    found = (each for each in vars(sys.modules[module]).values() if isinstance(each, type) and "METHODS" in vars(each))
+    found = (each for each in vars(sys.modules[module]).values() if inspect.isclass(each) and "METHODS" in vars(each))
     return next(each for each in found if each.__module__ == module and not issubclass(each, Remote))
 
 

@@ -183,11 +183,7 @@ class FileClient(Client):
         if not self.files.write:
             raise InvalidParamsError("files cannot be written here")
         path = await self._on_disk(self.files.resolve, params.path)
-        is_saved: object = await self.save_text(path, params.content)
-        if not isinstance(is_saved, bool):  # what was not awaited is true, and the text would be nowhere
-            found = f"{type(self).__name__}.save_text returned {type(is_saved).__name__}"
-            raise TypeError(f"{found}; expected True if it has saved the text, and False if not")
-        if not is_saved:
+        if not _is_saved(await self.save_text(path, params.content), f"{type(self).__name__}.save_text"):
             await self._on_disk(partial(self.files.write_text, text=params.content), params.path)
         return WriteTextFileResponse()
 
@@ -205,6 +201,14 @@ class FileClient(Client):
             raise
         running.add_done_callback(lambda _: self._disk.release())  # a thread goes on when the task is cancelled
         return await asyncio.shield(running)
+
+
+def _is_saved(answer: object, method: str) -> bool:
+    """The answer of an editor. Raises `TypeError` for any other than a bool: what was not awaited is true."""
+    if not isinstance(answer, bool):
+        found = f"{method} returned {type(answer).__name__}"
+        raise TypeError(f"{found}; expected True if it has saved the text, and False if not")
+    return answer
 
 
 def _open_folder(folder: int, name: str, *, make: bool) -> int:
