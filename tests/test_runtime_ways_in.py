@@ -52,12 +52,12 @@ def program(acp: ModuleType, *parts: str) -> list[str]:
     return [sys.executable, "-X", "dev", "-c", text if hasattr(acp, "Agent") else text.replace("(Agent)", "(object)")]
 
 
-def run_program(acp: ModuleType, *parts: str, said: str = HELLO, stdout: Any = subprocess.PIPE) -> Any:
+def run_program(acp: ModuleType, *parts: str, said: str = HELLO, **streams: Any) -> Any:
+    streams = {"stdout": subprocess.PIPE, **({} if "stdin" in streams else {"input": said}), **streams}
     return subprocess.run(
         program(acp, *parts),
-        input=said,
+        **streams,
         env=environment(acp),
-        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         timeout=PATIENCE,
@@ -216,6 +216,24 @@ def test_all_is_as_it_was(acp: ModuleType, tmp_path: Path, end: str) -> None:
         assert (agent.line(), agent.line(), agent.line()) == ("still here", "as it was", None), agent.stderr
         assert agent.end() == 0
     assert complaints(agent.stderr) == []
+
+
+def test_nothing_is_left_of_a_file(acp: ModuleType, tmp_path: Path) -> None:
+    """Threads read and write it."""
+    (tmp_path / "requests").write_text(HELLO, encoding="utf-8")
+    parts = (
+        "import threading\n"
+        "async def main():\n"
+        "    before = state(), threading.active_count()\n"
+        "    await serve_stdio(Echo)\n"
+        "    while (state(), threading.active_count()) != before:\n"
+        "        await asyncio.sleep(0.01)\n"
+        "    print('as it was')\n"
+        "asyncio.run(main())\n"
+    )
+    with (tmp_path / "requests").open("rb") as requests:
+        done = run_program(acp, STATE, parts, stdin=requests)
+    assert done.stdout.splitlines()[1:] == ["as it was"], done.stderr
 
 
 def test_a_signal_that_the_program_handles_is_left_to_it(acp: ModuleType, tmp_path: Path) -> None:

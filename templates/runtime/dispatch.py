@@ -215,11 +215,6 @@ def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | Non
     return other_name(methods, name, owner)
 
 
-def peer_of(stub: Remote) -> Peer:
-    """What a stub sends its messages by."""
-    return stub._peer
-
-
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
     """Call the handler of a request; `params` and the result are raw JSON, None stands for absent params.
 

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from .calls import running_loop
-from .dispatch import ConnectionClosed, Remote, peer_of
+from .dispatch import ConnectionClosed, Remote
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,7 +46,11 @@ def blocking(target: Any, *, seconds: float | None = None) -> Any:
 
         hint = "such as self.client.session_update" if callable(target) else "such as self.client or self.agent"
         raise TypeError(f"blocking got {shown(target)}; expected a stub, or a method of one, {hint}")
-    return wraps(target)(partial(_call, target, stub, seconds))
+    return _blocked(target, stub, seconds)
+
+
+def _blocked(method: Any, stub: Remote, seconds: float | None) -> Any:
+    return wraps(method)(partial(_call, method, stub, seconds))
 
 
 class BlockingStub:
@@ -57,8 +61,8 @@ class BlockingStub:
         self._seconds = seconds
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._stub, name)
-        return blocking(found, seconds=self._seconds) if inspect.iscoroutinefunction(found) else found
+        found: Any = getattr(self._stub, name)
+        return _blocked(found, self._stub, self._seconds) if inspect.iscoroutinefunction(found) else found
 
     def __repr__(self) -> str:
         return f"blocking({self._stub!r})"
@@ -88,7 +92,7 @@ def _call(
 
 
 def _loop_of(stub: Remote) -> asyncio.AbstractEventLoop:
-    loop = getattr(peer_of(stub), "loop", None)
+    loop = getattr(vars(stub).get("_peer"), "loop", None)  # that of the connection
     if not isinstance(loop, asyncio.AbstractEventLoop):
         raise TypeError(f"blocking got a {type(stub).__name__} of no connection that runs in an event loop")
     return loop
