@@ -152,12 +152,14 @@ def _counting(protocol: Any, strangers: _Strangers) -> Any:
 
     class Counting(protocol):  # type: ignore[misc]
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
+            parent: Any = super()
+            parent.connection_made(transport)
             strangers.add(transport)
 
         def connection_lost(self, exc: Exception | None) -> None:
             strangers.admit(self.client)
-            super().connection_lost(exc)
+            parent: Any = super()
+            parent.connection_lost(exc)
 
     return Counting
 

@@ -231,7 +231,7 @@ class Chain:
         options: ConnectionOptions,
     ) -> None:
         self._proxies = proxies
-        self._client_kind = peer_kind_of(client)
+        self._client_kind: PeerKind = peer_kind_of(client)
         self._agent = agent
         self._client = client
         self._options = options

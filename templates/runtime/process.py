@@ -445,7 +445,7 @@ def _in_session(session: int) -> list[int]:
     if sys.platform == "linux":
         for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True):
             with contextlib.suppress(OSError):
-                if os.getsid(pid) == session and _state(pid) not in (b"Z", b"X"):
+                if os.getsid(pid) == session and _state_of(pid) not in (b"Z", b"X"):
                     found.append(pid)
     return found
 
@@ -481,10 +481,10 @@ def _has_only_zombies(group: int) -> bool:
         for name in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 if os.getpgid(int(name)) == group:
-                    states.add(_state(int(name)))
+                    states.add(_state_of(int(name)))
     return bool(states) and states <= {b"Z", b"X"}
 
 
-def _state(pid: int) -> bytes:
+def _state_of(pid: int) -> bytes:
     with open(f"/proc/{pid}/stat", "rb") as stat:
         return stat.read().rpartition(b") ")[2][:1]
