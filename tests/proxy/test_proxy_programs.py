@@ -331,7 +331,7 @@ def test_a_proxy_that_dies(acp: ModuleType, programs: Programs, place: int) -> N
             await opened(client)
             await client.request("session/prompt", prompt("t"))
             error = (await client.receive())["error"]
-            assert error["message"].startswith("the proxy has ended with exit code 4")
+            assert error["message"].startswith("Internal error: the proxy has ended with exit code 4")
             assert error["data"]["stderr"] == ["proxy says"]
             assert await client.receive() is None
 

@@ -155,8 +155,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
 
     async def _watched(self, handle: Callable[..., Awaitable[Any]], *values: Any) -> Any:
         """Call the handler of a request. One that names no session may be about any of them."""
-        params = values[-1]
-        name = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
+        params: Any = values[-1]
+        name: Any = params.get("sessionId") if isinstance(values[-1], dict) else getattr(params, "session_id", None)
         with ExitStack() as stack:
             for session in self.sessions.values():
                 if name is None or name == session.id:
