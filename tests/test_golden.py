@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.emit.types import render_types
 from acpgen.output import LOCK_NAME
 from acpgen.text import MARKER
 from tests.command_line import build_package, tree
@@ -36,12 +35,6 @@ ALL_CASES = cases()
 SMALLEST = "v1_agent"
 """The package that each version of Python builds; one version builds all."""
 CASES_WITH_PACKAGE = [case for case in ALL_CASES if case.expects_package]
-
-
-@pytest.fixture(autouse=True)
-def rendering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Render types anew: what the tests keep of them may be from another Python."""
-    monkeypatch.setattr("acpgen.emit.modules.render_types", render_types)
 
 
 @pytest.fixture

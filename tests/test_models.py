@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.models import render_models
+from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
 from acpgen.schema.bundled import find_release, list_releases

@@ -40,7 +40,7 @@ def models_command(
     - `acpgen models --flavour pydantic --out models.py`
     - `acpgen models --flavour typeddict --protocol 2 --extension auth-state --out models.py`
     """
-    from acpgen.emit.models import render_models
+    from acpgen.emit.flavours.models import render_models
     from acpgen.output import write_generated
 
     if flaw := "its name does not end with .py" if out.suffix != ".py" else name_flaw(out.stem):

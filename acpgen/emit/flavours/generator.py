@@ -1,4 +1,4 @@
-"""datamodel-code-generator, the back end that renders types: one back end, for several libraries.
+"""datamodel-code-generator, which renders types for other libraries.
 
 Only its public `generate()` is used, with every option given. Its output is cut into definitions, never edited.
 """
@@ -12,18 +12,14 @@ from enum import Enum
 from typing import Any
 
 from acpgen.diagnostics import internal_error
+from acpgen.emit.flavours.plain_schema import PlainSchema
+from acpgen.emit.source import first_line
 from acpgen.schema.data import data_folder
-
-PlainSchema = dict[str, Any]
 
 
 class Library(Enum):
-    """The libraries that the templates render classes for, each by the generator's name of its output.
+    """The libraries that the templates render classes for, each by the generator's name of its output."""
 
-    The dataclasses of packages have the template of another library, which has the form that is closest to theirs.
-    """
-
-    DATACLASSES = "msgspec.Struct"
     PYDANTIC = "pydantic_v2.BaseModel"
     TYPED_DICT = "typing.TypedDict"
 
@@ -55,7 +51,7 @@ def _generate(schema: PlainSchema, views: defaultdict[str, dict[str, Any]], libr
             input_file_type=InputFileType.JsonSchema,
             output=None,
             output_model_type=DataModelType(library.value),
-            custom_template_dir=data_folder() / "templates",
+            custom_template_dir=data_folder() / "templates" / "flavours",
             extra_template_data=views,
             formatters=[],
             target_python_version=PythonVersion.PY_310,
@@ -95,12 +91,6 @@ def _statements(source: str) -> dict[str, str]:
 
 def _is_string(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def first_line(node: ast.stmt) -> int:
-    """The first line of a statement, including decorators."""
-    decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _name(node: ast.stmt) -> str | None:

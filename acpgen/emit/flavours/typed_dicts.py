@@ -6,8 +6,9 @@ import keyword
 from collections.abc import Iterable
 
 from acpgen.emit.classes import Classes
+from acpgen.emit.flavours.rendered import GeneratedField, annotation
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
-from acpgen.emit.types import Attribute, GeneratedField, annotation, definition_text, field_text, qualified
+from acpgen.emit.types import Attribute, definition_text, field_text, qualified
 from acpgen.ir import model as ir
 
 _IMPORTED = frozenset({"Annotated", "Any", "Literal", "NotRequired", "TypeAlias", "TypedDict", "builtins", "sys"})

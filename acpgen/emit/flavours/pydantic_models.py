@@ -10,20 +10,10 @@ from collections.abc import Iterable
 from functools import partial
 
 from acpgen.emit.classes import Classes
+from acpgen.emit.flavours.rendered import GeneratedField, RenderedAlias, annotation, is_limited, needs_own_hint
 from acpgen.emit.source import Code, condition_test, docstring, identifier, is_immutable, listed, literal, value_with
 from acpgen.emit.source import hint as plain_hint
-from acpgen.emit.types import (
-    AliasView,
-    Attribute,
-    GeneratedField,
-    alias_target,
-    annotation,
-    definition_text,
-    field_text,
-    is_limited,
-    needs_own_hint,
-    qualified,
-)
+from acpgen.emit.types import Attribute, alias_target, definition_text, field_text, qualified
 from acpgen.ir import model as ir
 from acpgen.ir import names
 
@@ -175,17 +165,17 @@ def _json(made: ir.Construct, model: ir.Model) -> Code:
     return value_with(ir.MapValue(tuple({**constants, **named}.items())), partial(_json, model=model))
 
 
-class PydanticAlias(AliasView):
+class PydanticAlias(RenderedAlias):
     """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
-    def _target(self, rendered: str) -> Code:
+    def _rendered_target(self, generated: str) -> Code:
         match self._definition:
             case ir.TaggedUnion():
                 return self._tagged(self._definition)
             case ir.UntaggedUnion(members=candidates):
                 return _in_order([hint(each.type) for each in candidates])
             case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target)):
-                return Code(rendered)
+                return Code(generated)
             case _:
                 return Code(" | ".join(map(hint, alias_target(self._definition))))
 

@@ -1,29 +1,32 @@
 """The models of `acpgen models`: types alone, in one module, for another library than the package's own runtime.
 
-`emit/types` has the schema that is rendered, and `emit/generator` the back end. A flavour is a library of the
-generator, views for its templates, and a head of the module. What a library cannot read right is not offered; the
-differences from JSON Schema are `RULES` in `tests/fidelity/test_models.py`, and a table in docs/models.md.
+A flavour is a library of the generator, views for its templates, and a head of the module. What a library cannot read
+right is not offered; the differences from JSON Schema are `RULES` in `tests/fidelity/test_models.py`, and a table in
+docs/models.md.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import starmap
+from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.emit.aliases import usable
 from acpgen.emit.classes import Classes
+from acpgen.emit.flavours.generator import Library, render_definitions
+from acpgen.emit.flavours.plain_schema import plain_schema
+from acpgen.emit.flavours.pydantic_models import PydanticAlias, PydanticClass
+from acpgen.emit.flavours.rendered import RenderedAlias
+from acpgen.emit.flavours.typed_dicts import TypedDictClass
 from acpgen.emit.format import format_files
-from acpgen.emit.generator import Library
 from acpgen.emit.imports import used
 from acpgen.emit.modules import origin_text
 from acpgen.emit.package import Package
-from acpgen.emit.pydantic_models import PydanticAlias, PydanticClass
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, docstring, identifier, listed
-from acpgen.emit.typed_dicts import TypedDictClass
-from acpgen.emit.types import AliasView, render_types, type_views
 from acpgen.flavours import Flavour
 from acpgen.ir import model as ir
 
@@ -41,7 +44,7 @@ class _Record:
 
     library: Library
     class_view: Callable[[ir.Struct, Classes], object]
-    alias_view: Callable[[ir.Definition, Classes], object]
+    alias_view: Callable[[ir.Definition, ir.Model], object]
     names: tuple[str, ...]
     reserved: frozenset[str]
     title: str
@@ -64,7 +67,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
     Flavour.TYPEDDICT: _Record(
         library=Library.TYPED_DICT,
         class_view=TypedDictClass,
-        alias_view=AliasView,
+        alias_view=RenderedAlias,
         names=("NotRequired", "TypedDict"),
         reserved=frozenset({"NotRequired", "TypedDict"}),
         title="typed dicts",
@@ -84,15 +87,15 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
     record = _RECORDS[flavour]
     if taken := [each for each in model.definitions if each.name in record.reserved]:
         raise InputError(_taken(definition, flavour) for definition in taken)
-    views = type_views(model, record.class_view, record.alias_view)
+    views = _views(model, record)
     former = starmap(_former_name, sorted((renames or {}).items()))
-    body = Code("\n\n\n".join([render_types(model, views, record.library), *former]))
+    body = Code("\n\n\n".join([render_library_types(model, views, record.library), *former]))
     quoted = [each for view in views.values() if isinstance(view, TypedDictClass) for each in view.quoted]
     found = used("\n".join([body, *quoted]), (*record.names, *_TYPING_NAMES, "builtins"))
     text = f"The types of the Agent Client Protocol, version {model.protocol}: {record.title}."
     module = (
         make_environment(".")
-        .get_template(f"models/{flavour.value}.py.jinja")
+        .get_template(f"flavours/{flavour.value}.py.jinja")
         .render(
             module_doc=docstring(f"{text}\n\n{origin_text(model)}\n\n{record.doc}", 0),
             body=body,
@@ -102,6 +105,23 @@ def render_models(model: ir.Model, flavour: Flavour, renames: Mapping[str, str] 
         )
     )
     return format_files({_MODULE: module})[_MODULE]
+
+
+def _views(model: ir.Model, record: _Record) -> dict[str, object]:
+    """The views of all definitions by name, in the order in which they are printed."""
+    classes = Classes(model)
+    return {
+        each.name: record.class_view(each, classes) if isinstance(each, ir.Struct) else record.alias_view(each, model)
+        for each in classes.definitions
+    }
+
+
+def render_library_types(model: ir.Model, views: Mapping[str, object], library: Library) -> Code:
+    """The classes, unions and aliases of `model` for a library, by the views of `_RECORDS`."""
+    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    data.update({name: {"view": view} for name, view in views.items()})
+    statements = render_definitions(plain_schema(model), data, library)
+    return Code("\n\n\n".join(statements[name] for name in views))
 
 
 def emit_models(model: ir.Model, flavour: Flavour, renames: Iterable[tuple[str, str]] = ()) -> Package:
