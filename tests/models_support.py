@@ -1,4 +1,4 @@
-"""Modules of `acpgen models`, imported."""
+"""Modules of flavours, imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names in the modules of `acpgen models`: any property has one, and what is new renames nothing."""
+"""The names in the modules of flavours: any property has one, and what is new renames nothing."""
 
 from __future__ import annotations
 

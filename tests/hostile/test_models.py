@@ -1,4 +1,4 @@
-"""Hostile texts in schemas are no code in the modules of `acpgen models`, and come through as they were."""
+"""Hostile texts in schemas are no code in the modules of flavours, and come through as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of `acpgen models`: types alone, in one module, for another library than the package's own runtime.
+"""Models: types alone, in one module, for another library than the package's own runtime.
 
 A flavour is a library of the generator, views for its templates, and a head of the module. What a library cannot read
 right is not offered; the differences from JSON Schema are `RULES` in `tests/fidelity/test_models.py`, and a table in
