@@ -1,4 +1,4 @@
-"""The flavours of models: the libraries for which `acpgen models` writes types."""
+"""The flavours: the libraries for which an output can have types alone."""
 
 from __future__ import annotations
 

@@ -97,8 +97,8 @@ def _note_ungated(methods: list[str], report: Report) -> None:
 
 def make_package(models: Sequence[ir.Model], options: BuildOptions, timings: Timings) -> Package:
     """Emit and format the files of a package. Raises `InputError` for renames that clash with its names."""
+    from acpgen.emit.flavours.models import emit_models
     from acpgen.emit.format import format_files
-    from acpgen.emit.models import emit_models
     from acpgen.emit.package import emit
 
     if options.flavour is not None:

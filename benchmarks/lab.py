@@ -124,10 +124,7 @@ class Lab:
     @cached_property
     def models(self) -> Path:
         """The models of pydantic, of protocol 1."""
-        out = self.folder / "models" / "acp_models.py"
-        out.parent.mkdir()
-        run_for_output([*acpgen_command(), "models", "--flavour", "pydantic", "--out", str(out), "--protocol", "1"])
-        return out
+        return self._built("models/acp_models", "--flavour", "pydantic", "--protocol", "1") / "__init__.py"
 
     @cached_property
     def package_for_mcp(self) -> Path:

@@ -1,4 +1,4 @@
-"""Part `models`: the twelve messages in models of pydantic, those of `acpgen models` beside those of the Python SDK."""
+"""Part `models`: the twelve messages in models of pydantic, our own beside those of the Python SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The golden trees: which there are, how they are made again, how two trees are compared, and how one is accepted."""
+"""The golden trees: which there are, how they are made again, how two trees are compared, and how one is accepted.
+
+They repeat nothing: of a package, the files that are copies of `templates/runtime/` and `schema/helpers/` are compared
+with their sources (`false_copies`), and left out; `v1_agent` alone is whole, to be read. Manifests, which have a digest
+of each file, are left out, too.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,15 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from acpgen.emit.runtime import remote_modules
-from acpgen.ir.options import Role
+from acpgen.emit.helpers import FOLDER
+from acpgen.emit.runtime import HEADER
 from acpgen.output import LOCK_NAME
-from tests.command_line import Outcome, run_acpgen, tree
+from tests import package_cache
+from tests.command_line import Outcome, build_package, run_acpgen, tree
 from tests.support import REPOSITORY
 
 GENERATED = REPOSITORY / "generated"
@@ -23,14 +30,52 @@ CASES = REPOSITORY / "tests" / "golden"
 
 Files = Mapping[str, bytes]
 
-REMOTE = frozenset(f"{module}.py" for module in remote_modules(tuple(Role)))
-"""The modules that `--remote` copies."""
-_COPIED = REPOSITORY / "templates" / "runtime"
-RUNTIME = frozenset({"py.typed", *(path.relative_to(_COPIED).as_posix() for path in _COPIED.rglob("*.py"))}) - REMOTE
-"""The files that are the same in all packages; a case leaves them out, `generated/` has them."""
+WHOLE = "v1_agent"
+"""The package in `generated/` that has all its files but the manifest."""
+
+_RUNTIME = REPOSITORY / "templates" / "runtime"
+_HELPERS = REPOSITORY / "schema" / "helpers"
+_RUNTIME_FILES = frozenset(path.relative_to(_RUNTIME).as_posix() for path in _RUNTIME.rglob("*.py"))
+_OF_PACKAGE = re.compile(r"^from \.{2,3}\w+ import (?:[^(\n]+|\([^)]*\))\n", re.MULTILINE)
+"""Imports of a helper from its package, which may have the names in another module."""
 
 _TIMING = re.compile(r" *\w+ +\d+ ms\n")
 _MOST_LINES = 60
+
+
+def is_copy(path: str) -> bool:
+    """Whether a file of a package is one of the runtime, or a helper: its text does not follow from the schema."""
+    folder, _, name = path.rpartition("/")
+    return path in _RUNTIME_FILES or (folder.rpartition("/")[2] == FOLDER and name != "__init__.py")
+
+
+def false_copies(package: Files) -> list[str]:
+    """The copies in a package that differ from their source, but for the head and the imports from the package."""
+    return sorted(path for path, data in package.items() if is_copy(path) and not _is_true(path, data.decode()))
+
+
+def _is_true(path: str, text: str) -> bool:
+    if path in _RUNTIME_FILES:
+        return text == f"{HEADER}\n{(_RUNTIME / path).read_text(encoding='utf-8')}"
+    sources = (found.read_text(encoding="utf-8") for found in _HELPERS.rglob(path.rpartition("/")[2]))
+    return _OF_PACKAGE.sub("", text) in {f"{HEADER}\n{_OF_PACKAGE.sub('', source)}" for source in sources}
+
+
+def built(name: str) -> Path:
+    """A folder with a whole package of `generated/`, made once for all tests."""
+
+    def build() -> dict[str, str]:
+        with TemporaryDirectory() as folder:
+            package = tree(build_package(Path(folder) / name, *builds()[name]))
+        return {path: data.decode() for path, data in package.items()}
+
+    return package_cache.folder(f"generated {builds()[name]}", build)
+
+
+def committed(package: Files, *, whole: bool = False) -> dict[str, bytes]:
+    """The files of a package that are kept in git."""
+    left_out = {LOCK_NAME, "py.typed"}
+    return {path: data for path, data in package.items() if path not in left_out and (whole or not is_copy(path))}
 
 
 def builds() -> dict[str, list[str]]:
@@ -44,8 +89,8 @@ class Case:
     """A folder in `tests/golden/`.
 
     `cmd.json` has the arguments, what the case is `about`, and the exit code where it is not 0. The command runs in a
-    copy of `input/`. `stderr.txt` and `stdout.txt` are what it prints, absent where that is nothing; `expected/` is
-    the package in the folder `out`, without the files of `RUNTIME` and the manifest.
+    copy of `input/`. `stderr.txt` and `stdout.txt` are what it prints, absent where that is nothing; `expected/` has
+    the files of the package in the folder `out` that are `committed`.
     """
 
     folder: Path
@@ -77,8 +122,7 @@ class Case:
         texts = {"stdout.txt": ran.stdout, "stderr.txt": _TIMING.sub("", ran.stderr)}
         files = {name: text.encode() for name, text in texts.items() if text}
         if self.expects_package:
-            package = tree(cwd / "out")
-            files |= {f"expected/{path}": data for path, data in package.items() if path not in {LOCK_NAME, *RUNTIME}}
+            files |= {f"expected/{path}": data for path, data in committed(tree(cwd / "out")).items()}
         return files
 
     def wanted(self) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Modules of `acpgen models`, imported."""
+"""Modules of flavours, imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.models import render_models
+from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
 from acpgen.text import digest

@@ -1,4 +1,4 @@
-"""Packages on disk, and the text of their types, made once for all test processes, test runs and versions of Python."""
+"""Packages on disk, and the text of models, made once for all test processes, test runs and versions of Python."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import acpgen.emit.models
-import acpgen.emit.modules
+import acpgen.emit.flavours.models
 import acpgen.pipeline
-from acpgen.emit.generator import Library
+from acpgen.emit.flavours.generator import Library
+from acpgen.emit.flavours.models import render_library_types
 from acpgen.emit.source import Code
-from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Options
 from acpgen.pipeline import Compiled, Timings
 from acpgen.schema.data import data_folder
@@ -41,17 +40,17 @@ def folder(key: str, build: Callable[[], Mapping[str, str]]) -> Path:
     return found
 
 
-def types_of(model: Model, views: Mapping[str, object], library: Library = Library.DATACLASSES) -> Code:
-    """What `render_types` returns. It takes half the time of a build, and the tests build thousands."""
+def types_of(model: Model, views: Mapping[str, object], library: Library) -> Code:
+    """What `render_library_types` returns, which takes seconds."""
     key = f"types of {model!r} for {library}"
-    home = folder(key, lambda: {"types.txt": render_types(model, views, library)})
+    home = folder(key, lambda: {"types.txt": render_library_types(model, views, library)})
     return Code((home / "types.txt").read_text(encoding="utf-8"))
 
 
 def speed_up_builds() -> None:
-    """Let builds in this process take the text of their types from here, and compile what is bundled once."""
+    """Let this process take the text of models from here, and compile what is bundled once."""
     _state()  # as early as possible: it stands for the code that is imported
-    acpgen.emit.modules.render_types = acpgen.emit.models.render_types = types_of  # type: ignore[assignment]
+    acpgen.emit.flavours.models.render_library_types = types_of
     acpgen.pipeline.compile_protocol = _compile
 
 

@@ -1,47 +1,40 @@
-"""Golden trees: every file of the packages in `generated/`, and of the cases in `tests/golden/`, as acpgen makes it."""
+"""Golden trees: the packages in `generated/`, and the cases in `tests/golden/`, are what acpgen makes."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import json
-import re
 import shutil
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from acpgen.emit.types import render_types
 from acpgen.output import LOCK_NAME
 from acpgen.text import MARKER
 from tests.command_line import build_package, tree
 from tests.golden_cases import (
     CASES,
     GENERATED,
-    REMOTE,
-    RUNTIME,
+    WHOLE,
     Case,
     builds,
     cases,
     check_golden,
+    committed,
     differences,
+    false_copies,
+    is_copy,
     replace_tree,
 )
-from tests.support import REPOSITORY, foreign_imports, import_folder
+from tests.support import foreign_imports, import_folder
 
 PACKAGES = sorted(builds())
 ALL_CASES = cases()
-SMALLEST = "v1_agent"
-"""The package that each version of Python builds; one version builds all."""
 CASES_WITH_PACKAGE = [case for case in ALL_CASES if case.expects_package]
-
-
-@pytest.fixture(autouse=True)
-def rendering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Render types anew: what the tests keep of them may be from another Python."""
-    monkeypatch.setattr("acpgen.emit.modules.render_types", render_types)
 
 
 @pytest.fixture
@@ -51,15 +44,15 @@ def accept(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.every_python) if name == SMALLEST else name for name in PACKAGES]
+    "name", [pytest.param(name, marks=pytest.mark.every_python) if name == WHOLE else name for name in PACKAGES]
 )
 def test_generated_packages_are_what_acpgen_builds(name: str, tmp_path: Path, *, accept: bool) -> None:
-    found = tree(build_package(tmp_path / name, *builds()[name]))
-    # each change of acpgen has another digest: it would be a change of every package here
-    found[LOCK_NAME] = re.sub(rb'  "acpgen_sha256": .*\n', b"", found[LOCK_NAME])
+    package = tree(build_package(tmp_path / name, *builds()[name]))
+    found = committed(package, whole=name == WHOLE)
     if accept:
         replace_tree(GENERATED / name, found)
     check_golden(tree(GENERATED / name), found, test=f"tests/test_golden.py::{_here(name)}")
+    _check_package(package, tmp_path / f"vendored_{name}")
 
 
 @pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
@@ -73,21 +66,44 @@ def test_cases(case: Case, tmp_path: Path, *, accept: bool) -> None:
         case.accept(found)
     check_golden(case.wanted(), found, test=f"tests/test_golden.py::test_cases[{case.name}]")
     if case.expects_package:
-        package = tree(tmp_path / "out")
-        assert _false_hashes(dict(package)) == []
-        _check_import(package, tmp_path / f"case_{case.name}")
+        _check_package(tree(tmp_path / "out"), tmp_path / f"case_{case.name}")
 
 
 def _here(name: str) -> str:
     return f"{test_generated_packages_are_what_acpgen_builds.__name__}[{name}]"
 
 
-# --- What holds for every golden -------------------------------------------------------------------------------------
+# --- What holds for every package ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_the_hashes_in_the_manifest_are_true(name: str) -> None:
-    assert _false_hashes(tree(GENERATED / name)) == []
+def _check_package(package: dict[str, bytes], folder: Path) -> None:
+    """Copies are those of their sources, the manifest is true, and the package can be imported by another name."""
+    assert false_copies(package) == []
+    assert _false_hashes(dict(package)) == []
+    for path, data in package.items():
+        if path.endswith(".py"):
+            assert data.startswith(MARKER.encode()), path
+            assert _foreign_libraries(data) <= LIBRARIES, path
+    _check_import(package, folder)
+
+
+LIBRARIES = {"fastmcp", "httpx2", "mcp", "websockets"}
+"""What modules of a package may import besides the standard library."""
+
+
+@cache
+def _foreign_libraries(data: bytes) -> set[str]:
+    return {name.partition(".")[0] for name in foreign_imports(ast.parse(data))}
+
+
+def _check_import(files: Mapping[str, bytes], folder: Path) -> None:
+    replace_tree(folder, files)
+    before = set(sys.modules)
+    package = import_folder(folder)
+    assert sorted(package.__all__) == package.__all__
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+    assert loaded - sys.stdlib_module_names == {folder.name}
 
 
 def _false_hashes(files: dict[str, bytes]) -> list[str]:
@@ -102,29 +118,21 @@ def test_false_hashes_are_found() -> None:
     assert _false_hashes({LOCK_NAME: lock, "a.py": b"x", "new.py": b""}) == ["a.py", "gone.py", "new.py"]
 
 
-@pytest.mark.every_python
-@pytest.mark.parametrize("name", PACKAGES)
-def test_packages_can_be_imported_under_another_name(name: str, tmp_path: Path) -> None:
-    _check_import(tree(GENERATED / name), tmp_path / f"vendored_{name}")
-
-
-def _check_import(files: dict[str, bytes], folder: Path) -> None:
-    replace_tree(folder, files)
-    before = set(sys.modules)
-    package = import_folder(folder)
-    assert sorted(package.__all__) == package.__all__
-    assert [name for name in package.__all__ if not hasattr(package, name)] == []
-    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
-    assert loaded - sys.stdlib_module_names == {folder.name}
+def test_false_copies_are_found() -> None:
+    package = tree(GENERATED / WHOLE)
+    assert false_copies(package) == []
+    copies = [path for path in package if is_copy(path)]
+    assert {path.rpartition("/")[0] for path in copies} == {"", "helpers", "on_demand"}
+    changed = {path: package[path] + b"# more\n" for path in copies}
+    assert false_copies({**package, **changed}) == copies
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("folder", [*PACKAGES, *(case.name for case in CASES_WITH_PACKAGE)])
 def test_modules_are_stable_under_black(folder: str) -> None:
-    """But for the modules of the runtime: they are those of the templates, which the session `lint` checks."""
+    """But for copies, which the session `lint` checks at their source."""
     home = GENERATED / folder if folder in PACKAGES else CASES / folder / "expected"
-    made = {path: data for path, data in tree(home).items() if path.endswith(".py") and path not in RUNTIME | REMOTE}
-    files = {path: data.decode() for path, data in made.items()}
+    files = {path: data.decode() for path, data in tree(home).items() if path.endswith(".py") and not is_copy(path)}
     assert files
     assert [path for path, text in files.items() if _formatted(text) != text] == []
 
@@ -135,31 +143,6 @@ def _formatted(text: str) -> str:
 
     mode = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=120)
     return black.format_str(text, mode=mode)
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_modules_start_with_the_marker_and_import_nothing_but_the_standard_library(name: str) -> None:
-    for path, data in tree(GENERATED / name).items():
-        if path.endswith(".py"):
-            assert data.startswith(MARKER.encode()), path
-            assert _foreign_libraries(data) == LIBRARIES.get(path, set()), path
-
-
-@cache
-def _foreign_libraries(data: bytes) -> set[str]:
-    return {name.partition(".")[0] for name in foreign_imports(ast.parse(data))}
-
-
-LIBRARIES = {"remote_http.py": {"httpx2"}, "remote_post.py": {"httpx2"}, "remote_socket.py": {"websockets"}}
-"""The modules that import libraries, with `--remote`."""
-
-
-@pytest.mark.parametrize("path", sorted(path for path in RUNTIME | REMOTE if path.endswith(".py")))
-def test_the_runtime_is_that_of_the_templates(path: str) -> None:
-    files = [files for name in PACKAGES if path in (files := tree(GENERATED / name))]
-    assert files
-    source = (REPOSITORY / "templates/runtime" / path).read_bytes()
-    assert all(each[path].endswith(b"\n" + source) for each in files)
 
 
 def test_every_folder_in_generated_is_built_by_a_test() -> None:

@@ -1,4 +1,4 @@
-"""`acpgen models`: the module is written by the command line, imported, and used as its user would."""
+"""`acpgen build --flavour`: the module is written by the command line, imported, and used as its user would."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.models import render_models
+from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
 from acpgen.schema.bundled import find_release, list_releases
-from tests.command_line import run_acpgen
-from tests.models_support import TEXT, Adapter, imported, imported_file, of
+from tests.command_line import build_package, run_acpgen
+from tests.models_support import TEXT, Adapter, imported, of
 from tests.published import FILES, published
 from tests.support import DEEP, REPOSITORY, Packages, fitting_fragments, model_of, protocol_of, require, schema_of
 
@@ -32,14 +32,11 @@ def _pydantic() -> None:
 
 
 def write(out: Path, flavour: Flavour, *arguments: str | Path) -> Path:
-    ran = run_acpgen("models", "--flavour", flavour.value, "--out", out, *arguments, cwd=out.parent)
-    assert ran.code == 0, ran.stderr
-    return out
+    return build_package(out, "--flavour", flavour.value, *arguments) / "__init__.py"
 
 
 def made(folder: Path, flavour: Flavour, *arguments: str | Path) -> ModuleType:
-    name = f"made_{flavour.value}_{abs(hash((folder, arguments)))}.py"
-    return imported_file(write(folder / name, flavour, *arguments))
+    return imported(write(folder / flavour.value, flavour, *arguments).read_text(encoding="utf-8"))
 
 
 def problems(adapter: Adapter, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
@@ -113,27 +110,6 @@ def test_the_names_are_those_of_the_package(tmp_path: Path, flavour: Flavour) ->
     assert "From auth-state, 2026-11-02." in str(acp.AuthStatusRequest.__doc__)
 
 
-def test_a_module_is_written_again_and_other_files_are_not(tmp_path: Path) -> None:
-    out = write(tmp_path / "models.py", Flavour.PYDANTIC)
-    first = out.read_text(encoding="utf-8")
-    write(out, Flavour.PYDANTIC)
-    assert out.read_text(encoding="utf-8") == first
-    write(out, Flavour.TYPEDDICT)
-    assert out.read_text(encoding="utf-8") != first
-    out.write_text("mine = 1\n", encoding="utf-8")
-    ran = run_acpgen("models", "--flavour", "pydantic", "--out", out, cwd=tmp_path)
-    assert (ran.code, ran.stdout) == (2, "")
-    assert "is not a file that acpgen wrote [foreign-file]" in ran.stderr
-    assert out.read_text(encoding="utf-8") == "mine = 1\n"
-
-
-@pytest.mark.parametrize("name", ["models", "my-models.py", "class.py"])
-def test_a_module_that_cannot_be_imported_is_refused(tmp_path: Path, name: str) -> None:
-    ran = run_acpgen("models", "--flavour", "pydantic", "--out", name, cwd=tmp_path)
-    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
-    assert f"Python cannot import {name!r} as a module: " in ran.stderr
-
-
 @pytest.mark.parametrize(
     ("flavour", "name"),
     [
@@ -145,7 +121,7 @@ def test_a_definition_with_a_name_of_the_library_is_refused(
     packages: Packages, tmp_path: Path, flavour: Flavour, name: str
 ) -> None:
     schema = packages.write(schema_of(**{name: {"type": "object", "properties": {"a": TEXT}}}))
-    ran = run_acpgen("models", "--flavour", flavour.value, "--schema", schema, "--out", "models.py", cwd=tmp_path)
+    ran = run_acpgen("build", "--flavour", flavour.value, "--schema", schema, "--out", "models", cwd=tmp_path)
     assert (ran.code, list(tmp_path.iterdir())) == (2, [])
     assert f"{name} has a name that modules for {flavour.value} use themselves [name-clash]" in ran.stderr
 

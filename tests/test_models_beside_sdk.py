@@ -1,4 +1,4 @@
-"""The models of `acpgen models` beside `acp.schema` of the official Python SDK: the same messages, and their names."""
+"""The models for pydantic beside `acp.schema` of the official Python SDK: the same messages, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names in the modules of `acpgen models`: any property has one, and what is new renames nothing."""
+"""The names in the modules of flavours: any property has one, and what is new renames nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.models import render_models
-from acpgen.emit.pydantic_models import RESERVED_ATTRIBUTES
+from acpgen.emit.flavours.models import render_models
+from acpgen.emit.flavours.pydantic_models import RESERVED_ATTRIBUTES
 from acpgen.flavours import Flavour
 from acpgen.schema.bundled import find_release
 from tests.models_support import TEXT, Adapter, of

@@ -171,7 +171,6 @@ RUNTIME = [*REPOSITORY.glob("templates/**/*.py"), *SCHEMAS.glob("helpers/**/*.py
 PRIVATE_ELSEWHERE = {
     "_exit": "of os: ends a process without clean-up",
     "_getframe": "of sys: the caller of a function",
-    "_waiter": "of acpgen.watch: how it waits for a change",
 }
 """Names that the runtime also uses, with what tests mean by them."""
 LOOKS = {"getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller", "import_module"}

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.types import render_types, type_views
+from acpgen.emit.flavours.models import render_models
+from acpgen.flavours import Flavour
 from tests import conftest, package_cache
 from tests.support import model_of
 
@@ -110,5 +111,7 @@ def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
 
 def test_types_are_those_that_are_rendered() -> None:
     model, _ = model_of(SchemaChoice())
-    views = type_views(model)
-    assert [package_cache.types_of(model, views) for _ in range(2)] == 2 * [render_types(model, views)]
+    texts = {render_models(model, Flavour.TYPEDDICT) for _ in range(2)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acpgen.emit.flavours.models.render_library_types", package_cache.render_library_types)
+        assert texts == {render_models(model, Flavour.TYPEDDICT)}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import REPOSITORY
+from tests.golden_cases import built
 
 PROMISED = Path(__file__).with_name("promised_names.json")
 PACKAGES = ("v1_agent", "v1_client", "v1_proxy", "v1_v2_both_remote")
@@ -93,7 +93,7 @@ def schema_names(module: ast.Module) -> Iterator[str]:
 
 @cache
 def all_names() -> dict[str, dict[str, Names]]:
-    folders = {name: REPOSITORY / "generated" / name for name in PACKAGES}
+    folders = {name: built(name) for name in PACKAGES}
     found = {name: {module: public_names(folder, module) for module in MODULES} for name, folder in folders.items()}
     return {name: {module: names for module, names in modules.items() if names} for name, modules in found.items()}
 

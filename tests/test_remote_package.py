@@ -15,10 +15,11 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.emit.data_tables import merged_sessions
+from acpgen.emit.runtime import remote_modules
 from acpgen.ir.model import Model
 from acpgen.output import LOCK_NAME
+from acpgen.roles import Role
 from tests.command_line import build_package, tree
-from tests.golden_cases import GENERATED, REMOTE, builds
 from tests.project_support import Project, negotiating_schema
 from tests.support import import_folder, model_of
 
@@ -45,7 +46,7 @@ ADDED = {
     },
 }
 ADDED["both"] = ADDED["agent"] | ADDED["client"]
-ADDED["proxy"] = {*REMOTE, "sessions.py"} - {"asgi.py", "remote.py"}
+ADDED["proxy"] = {*(f"{each}.py" for each in remote_modules(tuple(Role))), "sessions.py"} - {"asgi.py", "remote.py"}
 
 
 # --- The files ------------------------------------------------------------------------------------------------------
@@ -83,21 +84,6 @@ def test_the_manifest_differs_by_the_option_the_digest_of_its_facts_and_the_file
     for path in ADDED["agent"]:
         del remote["files"][path]
     assert remote == plain
-
-
-@pytest.mark.parametrize("name", [name for name, options in builds().items() if "--remote" not in options])
-def test_a_package_without_it_changes_in_its_manifest_only(name: str, tmp_path: Path) -> None:
-    """The manifest knows nothing of the option, nor of the facts about sessions; the committed one lacks a digest."""
-    lock = (GENERATED / name / LOCK_NAME).read_bytes()
-    assert b"remote" not in lock
-    assert b"sessions_sha256" not in lock
-    project = Project(tmp_path / "p")
-    for path, data in tree(GENERATED / name).items():
-        (project.path / "acp" / path).parent.mkdir(parents=True, exist_ok=True)
-        (project.path / "acp" / path).write_bytes(data)
-    ran = project.good("build", *builds()[name], "--out", "acp", "--verbose")
-    assert ran.stderr.endswith("acp: 1 file changed; next, run your tests, and commit the package\n")
-    assert f"{LOCK_NAME}\n" in ran.stderr
 
 
 @pytest.mark.full

@@ -22,7 +22,7 @@ from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 from acpgen.show.display import render_json, render_text
 from acpgen.sources.inputs import load
 from tests.command_line import Outcome, run_acpgen
-from tests.golden_cases import GENERATED, builds
+from tests.golden_cases import builds, built
 from tests.support import fitting_fragments, model_of, package_files, schema_of
 
 TEXT = {"type": "string"}
@@ -572,13 +572,12 @@ def only_statement(signature: Signature) -> ast.stmt:
 def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     model, _ = model_of(sources_of(builds()[name]), options_of(builds()[name]))
     signatures = Signatures(model)
-    built = names_in(GENERATED / name / "types.py")
+    folder = built(name)
+    types = names_in(folder / "types.py")
     for definition in model.definitions:
-        assert declared(only_statement(signatures.of_type(definition))) == declared(built[definition.name])
+        assert declared(only_statement(signatures.of_type(definition))) == declared(types[definition.name])
     modules = {
-        path.name: names_in(path)
-        for path in (GENERATED / name).glob("*.py")
-        if path.stem in [role.record.name for role in Role]
+        path.name: names_in(path) for path in folder.glob("*.py") if path.stem in [role.record.name for role in Role]
     }
     compared = 0
     for method in model.methods:
@@ -601,9 +600,9 @@ def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     model, _ = model_of(SchemaChoice(), options)
     signatures = Signatures(model)
     (tmp_path / "types.py").write_text(package_files(SchemaChoice(), options=options)["types.py"], encoding="utf-8")
-    built = names_in(tmp_path / "types.py")
+    types = names_in(tmp_path / "types.py")
     for definition in model.definitions:
-        assert declared(only_statement(signatures.of_type(definition))) == declared(built[definition.name])
+        assert declared(only_statement(signatures.of_type(definition))) == declared(types[definition.name])
 
 
 OLDEST = min(release.name for release in list_releases())

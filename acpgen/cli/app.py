@@ -14,7 +14,6 @@ from acpgen.cli.diff import diff_command
 from acpgen.cli.docs import docs_command
 from acpgen.cli.init import init_command
 from acpgen.cli.listing import extensions_command, methods_command
-from acpgen.cli.models import models_command
 from acpgen.cli.rfd import rfd_app
 from acpgen.cli.show import show_command
 from acpgen.cli.trace import trace_command
@@ -40,7 +39,6 @@ def make_app() -> typer.Typer:
     app.command("show")(show_command)
     app.command("trace")(trace_command)
     app.command("docs")(docs_command)
-    app.command("models")(models_command)
     app.command("init")(init_command)
     app.add_typer(rfd_app)
     return app

@@ -40,25 +40,13 @@ def build_command(
     names: Annotated[list[str] | None, parameters.outputs_argument("build")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even if the manifest shows no change.")] = False,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Build again after each change of a schema, an extension or the configuration."),
-    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print notes, files, and the time of each stage.")
     ] = False,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Compile a schema, and write the package."""
-
-    def run() -> int:
-        return _run(given, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
-
-    if watch:
-        from acpgen.cli.watch import run_on_changes
-
-        run_on_changes(run, lambda: given.watched(names or []))
-    elif status := run():
+    if status := _run(given, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form):
         raise typer.Exit(status)
 
 

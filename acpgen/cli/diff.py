@@ -220,6 +220,6 @@ def _candidates(specs: Sequence[str]) -> list[str]:
 
     if all(map(is_release, specs)):
         return []
-    paths = sorted(path.as_posix() for path in Given.of({}).watched() if path.suffix != ".toml")
+    paths = sorted(path.as_posix() for path in Given.of({}).input_files() if path.suffix != ".toml")
     revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
     return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]

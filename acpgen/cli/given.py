@@ -97,8 +97,8 @@ class Given:
         print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
         return compiled
 
-    def watched(self, names: Sequence[str] | None = None) -> set[Path]:
-        """The user's files that decide the result. A broken configuration counts, without the files that it names."""
+    def input_files(self, names: Sequence[str] | None = None) -> set[Path]:
+        """The files of the user that decide the result. A broken configuration counts, without those that it names."""
         files: set[Path] = set()
         try:
             config = self.config()

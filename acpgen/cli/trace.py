@@ -54,15 +54,7 @@ Reference = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="Record here what COMMAND reads and writes, or what passes."),
-]
-Listen = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="Wait here for clients, and pass on what they send.", show_default=False),
-]
-Connect = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="The remote agent to which --listen passes it on.", show_default=False),
+    typer.Option("--out", metavar="FILE", help="Record here what COMMAND reads and writes."),
 ]
 Secrets = Annotated[bool, typer.Option("--secrets", help="Record, or show, secrets as they are.")]
 MaxMib = Annotated[
@@ -78,8 +70,6 @@ def trace_command(
     html: Html = None,
     reference: Reference = None,
     out: Out = None,
-    listen: Listen = None,
-    connect: Connect = None,
     secrets: Secrets = False,
     max_mib: MaxMib = 64,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
@@ -91,8 +81,8 @@ def trace_command(
     properties, warnings about values that leniency repairs. The page of `--html` has all messages, and loads nothing.
 
     With --out, COMMAND is an agent, and this program stands in its place: what it reads and writes is passed on
-    unchanged, and so are signals and its exit code. With --listen and --connect, it stands before a remote agent, and
-    needs the extra `acpgen[trace]`. Environment variables, headers and logins are masked.
+    unchanged, and so are signals and its exit code. Environment variables, headers and logins are masked. Either end of
+    a connection over a network records what passes, with `ACP_TRACE=FILE` in its environment.
 
     **Examples**
 
@@ -101,28 +91,15 @@ def trace_command(
     - `acpgen trace messages.jsonl --format github`
     - `acpgen trace messages.jsonl --html trace.html --reference site/index.html`
     - `acpgen trace --out messages.jsonl -- my-agent --acp`
-    - `acpgen trace --out messages.jsonl --listen localhost:9000 --connect https://agent.example.org/acp`
     """
-    if out is not None or listen is not None or connect is not None:
-        _record(words or [], out, (listen, connect), shows_secrets=secrets, max_mib=max_mib)
-    else:
+    if out is None:
         _check(words or [], given, form, page=(html, reference), shows_secrets=secrets)
+    elif words:
+        from acpgen.cli.record import record
 
-
-def _record(
-    words: list[str], out: Path | None, ends: tuple[str | None, str | None], *, shows_secrets: bool, max_mib: int
-) -> None:
-    """Record a command, or what passes between two ends: HOST:PORT, and the URL of a remote agent."""
-    from acpgen.cli.record import record, record_remote
-
-    match out, ends, bool(words):
-        case Path(), (None, None), True:
-            raise typer.Exit(record(tuple(words), out, shows_secrets=shows_secrets, max_mib=max_mib))
-        case Path(), (str(listen), str(connect)), False:
-            record_remote(listen, connect, out, shows_secrets=shows_secrets, max_mib=max_mib)
-        case _:
-            hint = "a recording needs --out FILE, and either -- COMMAND or both --listen and --connect"
-            raise input_error("usage", "it is not clear what to record", hint=hint)
+        raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
+    else:
+        raise input_error("usage", "name the command to record", hint="acpgen trace --out FILE -- COMMAND")
 
 
 _DEEPEST = 4000

@@ -15,7 +15,7 @@ from acpgen.emit.method_tables import TableView
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
-from acpgen.emit.types import alias_target, render_types, type_views
+from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import RulesView, VersionsView
 from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
@@ -115,7 +115,7 @@ def _role(environment: Environment, view: RoleView) -> str:
 
 
 def _types(environment: Environment, model: ir.Model) -> str:
-    body = render_types(model, type_views(model))
+    body = render_types(model, environment)
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     order = "The messages come in the order of a conversation, each with what it consists of. " if model.methods else ""
@@ -123,7 +123,7 @@ def _types(environment: Environment, model: ir.Model) -> str:
         f"{order}An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
         "Constructors take keywords only."
     )
-    return environment.get_template("types.py.jinja").render(
+    return environment.get_template("types/module.jinja").render(
         module_doc=docstring(f"{title}\n\n{origin_text(model)}\n\n{text}", 0),
         body=body,
         typing_names=listed(name for name in found if name in _TYPING_NAMES),

@@ -13,11 +13,10 @@ from functools import cached_property
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
-from acpgen.emit.generator import first_line
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import make_environment
-from acpgen.emit.source import Code, hint, identifier
-from acpgen.emit.types import BoundedAlias, ClassView, alias_target
+from acpgen.emit.source import first_line
+from acpgen.emit.types import render_definition
 from acpgen.ir import model as ir
 from acpgen.roles import Role, RoleRecord
 
@@ -30,14 +29,6 @@ class Signature:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field, as datamodel-code-generator hands it to the templates of `types.py`."""
-
-    original_name: Code
-    type_hint: Code
-
-
 class Signatures:
     """The declarations of the package of one model; `folder` is the subpackage in one of several ("v1/")."""
 
@@ -45,13 +36,11 @@ class Signatures:
         self._model = model
         self._folder = folder
         self._environment = make_environment(".")
-        # datamodel-code-generator, which uses the two templates of types in a build, leaves their line breaks alone
-        self._of_types = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
         self._type_classes = Classes(model)
 
     def of_type(self, definition: ir.Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
-        source = self._type_source(definition)
+        source = render_definition(definition, self._type_classes, self._environment)
         (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
         if isinstance(node, ast.ClassDef):
             code = _cut(source, node)
@@ -68,25 +57,6 @@ class Signatures:
             found += [methods[side.stub, method.name] for role, methods in plain if side in role.called]
         found += [signature for passed, signature in self._passed.get(method.name, ()) if passed == method]
         return [replace(each, code=_formatted(each.code)) for each in found]
-
-    def _type_source(self, definition: ir.Definition) -> str:
-        name = identifier(definition.name)
-        if isinstance(definition, ir.Struct):
-            absent = {field.name for field in definition.fields if field.may_be_unset}
-            fields = [
-                _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))
-                for own, known in self._type_classes.own_attributes(definition)
-            ]
-            return self._of_types.get_template("msgspec.jinja2").render(
-                view=ClassView(definition, self._type_classes),
-                class_name=name,
-                base_class=identifier(self._type_classes.base(definition) or "Struct"),
-                fields=fields,
-            )
-        target = Code(" | ".join(hint(each) for each in alias_target(definition)))
-        return self._of_types.get_template("TypeAliasAnnotation.jinja2").render(
-            view=BoundedAlias(definition, self._type_classes), class_name=name, fields=[_Field(name, target)]
-        )
 
     @cached_property
     def _roles(self) -> list[tuple[RoleRecord, RoleView, Mapping[tuple[str, str], Signature]]]:

@@ -6,6 +6,7 @@ description, default or constant can never be more than a name, a docstring or a
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import math
@@ -329,3 +330,9 @@ def _any(parts: tuple[Condition, ...]) -> Code:
     if len(keys) != 1:
         return _joined(" or ", parts)
     return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")
+
+
+def first_line(node: ast.stmt) -> int:
+    """The first line of a statement, including decorators."""
+    decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])

@@ -1,22 +1,15 @@
-"""`types.py`: rendered by datamodel-code-generator with our templates.
-
-The input is a plain JSON Schema written from the IR, in which nothing is left to guess. Each class, union or alias is a
-definition. All names are final. A property that may be absent is not required: the generator writes
-`UnsetType` for it. A property with another default is marked as required, and `ClassView` adds the default.
-
-`emit/models` renders the same schema for other libraries. Tests compare the result with the IR.
-"""
+"""`types.py`: the classes, unions and aliases of a model, printed by a template each."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+
+from jinja2 import Environment
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.generator import Library, PlainSchema, render_definitions
 from acpgen.emit.source import (
     Code,
     assigned,
@@ -31,54 +24,7 @@ from acpgen.emit.source import (
 )
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.order import members, references, types_in
-
-
-def _plain_schema(classes: Classes, *, all_required: bool) -> PlainSchema:
-    """The schema of all definitions; with `all_required`, the type hints are those of values that are present."""
-    definitions = {each.name: _definition(each, classes, all_required=all_required) for each in classes.definitions}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
-
-
-def _definition(definition: ir.Definition, classes: Classes, *, all_required: bool) -> PlainSchema:
-    if definition.name in classes.model.recursive:  # the view writes it
-        return {"type": "string"}
-    if not isinstance(definition, ir.Struct):
-        target = alias_target(definition)
-        return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
-    properties = {name: _type(expression) for name, expression in classes.own_attributes(definition)}
-    absent = {field.name for field in definition.fields if field.may_be_unset and not all_required}
-    schema: PlainSchema = {"type": "object", "properties": properties, "required": sorted(properties.keys() - absent)}
-    if base := classes.base(definition):
-        schema["allOf"] = [_type(ir.Ref(base))]
-    return schema
-
-
-def _type(expression: ir.TypeExpr) -> PlainSchema:
-    match expression:
-        case ir.Ref(name):
-            return {"$ref": f"#/$defs/{name}"}
-        case ir.Scalar(primitive=primitive):
-            return {"type": primitive.value}
-        case ir.Const(only):
-            return {"const": only}
-        case ir.Choice(primitive=primitive, values=constants, open=is_open):
-            closed = {"type": primitive.value, "enum": list(constants)}
-            return {"anyOf": [closed, {"type": primitive.value}]} if is_open else closed
-        case ir.ListOf(item=item):
-            return {"type": "array", "items": _type(item)}
-        case ir.MapOf(inner):
-            return {"type": "object", "additionalProperties": _type(inner)}
-        case ir.AnyJson() | ir.Nullable(ir.AnyJson()):
-            return {}
-        case ir.Nullable(
-            ir.Scalar() | ir.ListOf() | ir.MapOf(ir.AnyJson()) as inner
-        ):  # the generator is slow at `anyOf`
-            known = _type(inner)
-            return {**known, "type": [known["type"], ir.Primitive.NULL.value]}
-        case ir.Nullable(inner):
-            return {"anyOf": [_type(inner), {"type": ir.Primitive.NULL.value}]}
-
+from acpgen.ir.order import members, references
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
 _STRING_OR_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
@@ -86,11 +32,19 @@ _NOTHING = Code("")
 _EXTRA_DOC = "The properties of the object that the schema does not name, unchanged."
 
 
-class GeneratedField(Protocol):
-    """A field as the generator passes it to templates. It may rename one that hides an import."""
+def render_types(model: ir.Model, environment: Environment) -> Code:
+    """The definitions of the module, without its head."""
+    classes = Classes(model)
+    return Code("\n\n\n".join(render_definition(each, classes, environment) for each in classes.definitions))
 
-    original_name: str | None
-    type_hint: str
+
+def render_definition(definition: ir.Definition, classes: Classes, environment: Environment) -> Code:
+    """The statement of a class, union or alias, with its docstring."""
+    if isinstance(definition, ir.Struct):
+        text = environment.get_template("types/struct.jinja").render(view=StructView(definition, classes))
+    else:
+        text = environment.get_template("types/alias.jinja").render(view=AliasView(definition, classes.model))
+    return Code(text.rstrip("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +57,37 @@ class Attribute:
     doc: Code = _NOTHING
 
 
-class ClassView:
-    """The facts about a struct that the generator does not know, for `msgspec.jinja2`."""
+class StructView:
+    """One class, for `types/struct.jinja`."""
 
     def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
-        self._model = classes.model
-        self._fields = {field.name: field for field in struct.fields}
+        self._classes = classes
+        self.name = identifier(struct.name)
+        self.base = identifier(classes.base(struct) or "Struct")
         self.options = Code("" if struct.name in classes.model.by_name else ", fields_last=True")
         """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
         self.doc = docstring(definition_text(struct, classes.model), 4)
 
-    def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
-        """The attributes in schema order; the generator puts required ones first."""
-        order = [*self._fields, ir.EXTRA_FIELD]
-        named = {str(each.original_name): each for each in generated}
-        return [self._attribute(name, named[name].type_hint) for name in order if name in named]
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """The attributes that the class declares itself, in schema order."""
+        own = [self._attribute(field) for field in self._classes.own_fields(self._struct)]
+        return [*own, self._extra()] if self._classes.adds_extra(self._struct) else own
 
-    def _attribute(self, name: str, type_hint: str) -> Attribute:
-        field = self._fields.get(name)
-        doc = docstring(field_text(field, self._struct) if field else _EXTRA_DOC, 4)
-        known = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
-        return Attribute(identifier(name), qualified(known, self._fields), _default(field, self._model), doc)
+    def _attribute(self, field: ir.Field) -> Attribute:
+        default = _default(field, self._classes.model)
+        doc = docstring(field_text(field, self._struct), 4)
+        return Attribute(identifier(field.name), self._qualified(field_hint(field)), default, doc)
+
+    def _extra(self) -> Attribute:
+        known = self._qualified(hint(ir.MapOf(ir.AnyJson())))
+        return Attribute(
+            identifier(ir.EXTRA_FIELD), known, Code(" = made(factory=lambda: {})"), docstring(_EXTRA_DOC, 4)
+        )
+
+    def _qualified(self, annotation: Code) -> Code:
+        return qualified(annotation, {field.name for field in self._struct.fields})
 
 
 def qualified(annotation: str, attributes: Collection[str]) -> Code:
@@ -137,10 +100,8 @@ def qualified(annotation: str, attributes: Collection[str]) -> Code:
     return Code(_STRING_OR_NAME.sub(qualify, annotation) if shadowed else annotation)
 
 
-def _default(field: ir.Field | None, model: ir.Model) -> Code:
-    """The default of an attribute, after an equals sign; empty if there is none. `field` is None for `extra`."""
-    if field is None:
-        return Code(" = made(factory=lambda: {})")
+def _default(field: ir.Field, model: ir.Model) -> Code:
+    """The default of an attribute, after an equals sign; empty if there is none."""
     if field.may_be_unset:
         return Code(" = UNSET")
     if isinstance(field.type, ir.Const) and field.required:
@@ -158,61 +119,28 @@ def untyped(known: str, expression: ir.TypeExpr, model: ir.Model) -> str:
     return known if model.recursive.isdisjoint(references(expression)) else f"cast(Any, {known})"
 
 
-def annotation(field: ir.Field, generated: GeneratedField, written: Callable[[ir.TypeExpr], Code]) -> str:
-    """The rendered type hint if it can be used, with limits; else the one that `written` writes."""
-    return written(field.type) if needs_own_hint(field.type) or is_limited(field.type) else generated.type_hint
-
-
-def is_limited(expression: ir.TypeExpr) -> bool:
-    """True if a limit of the schema is part of the type itself, and not of a definition that it refers to."""
-    scalars = [each for each in types_in(expression) if isinstance(each, ir.Scalar)]
-    lists = [each for each in types_in(expression) if isinstance(each, ir.ListOf)]
-    return any(each.bounds for each in scalars) or any(each.min_items for each in lists)
-
-
-def needs_own_hint(expression: ir.TypeExpr) -> bool:
-    """True if acpgen must write the annotation: for constants, choices and "any JSON".
-
-    The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
-    does not know that "any JSON" includes null.
-    """
-    return any(isinstance(each, (ir.Const, ir.Choice, ir.AnyJson)) for each in types_in(expression))
-
-
 class AliasView:
-    """One union, enum or alias, for `TypeAliasAnnotation.jinja2`."""
+    """One union, enum or alias, for `types/alias.jinja`. Members of a union are in the order in which each is tried."""
 
-    def __init__(self, definition: ir.Definition, classes: Classes) -> None:
+    def __init__(self, definition: ir.Definition, model: ir.Model) -> None:
         self._definition = definition
-        self._model = classes.model
-        self._quoted = quoted_in(definition, classes.model)
-        self.doc = docstring(definition_text(definition, classes.model), 0)
+        self._model = model
+        self._quoted = quoted_in(definition, model)
+        self.doc = docstring(definition_text(definition, model), 0)
 
-    def statement(self, rendered: str) -> Code:
+    @property
+    def statement(self) -> Code:
         """The statement that defines the alias."""
-        return assigned(f"{identifier(self._definition.name)}: TypeAlias", self._target(rendered), indent=0)
+        return assigned(f"{identifier(self._definition.name)}: TypeAlias", self.target, indent=0)
 
-    def _target(self, rendered: str) -> Code:
-        """The type that the alias stands for: the rendered one if it can be used, else one of our own.
-
-        Members of a union are in the order in which they are tried; constants are quoted as black does it.
-        """
-        match self._definition:
-            case ir.Alias(type=target) if not needs_own_hint(target) and not self._quoted:
-                return Code(rendered)
-            case _:
-                return Code(" | ".join(hint(each, quoted=self._quoted) for each in alias_target(self._definition)))
-
-
-class BoundedAlias(AliasView):
-    """The same, with the bounds of a scalar as the runtime reads them."""
-
-    def _target(self, rendered: str) -> Code:
+    @property
+    def target(self) -> Code:
+        """The type that the alias stands for; bounds of a scalar are in it as the runtime reads them."""
         match self._definition:
             case ir.Alias(type=ir.Scalar() as scalar) if scalar.bounds:
-                return Code(f"Annotated[{rendered}, {bounds(scalar)}]")
+                return Code(f"Annotated[{hint(scalar)}, {bounds(scalar)}]")
             case _:
-                return super()._target(rendered)
+                return Code(" | ".join(hint(each, quoted=self._quoted) for each in alias_target(self._definition)))
 
 
 def bounds(scalar: ir.Scalar) -> Code:
@@ -258,25 +186,3 @@ def definition_text(definition: ir.Definition, model: ir.Model) -> str:
 
 def _joined(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
-
-
-def type_views(
-    model: ir.Model,
-    class_view: Callable[[ir.Struct, Classes], object] = ClassView,
-    alias_view: Callable[[ir.Definition, Classes], object] = BoundedAlias,
-) -> dict[str, object]:
-    """The views of all definitions by name, in the order in which they are printed."""
-    classes = Classes(model)
-    return {
-        each.name: class_view(each, classes) if isinstance(each, ir.Struct) else alias_view(each, classes)
-        for each in classes.definitions
-    }
-
-
-def render_types(model: ir.Model, views: Mapping[str, object], library: Library = Library.DATACLASSES) -> Code:
-    """Render the classes, unions and aliases of `model`. Only the package's own classes have hints for no value."""
-    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    data.update({name: {"view": view} for name, view in views.items()})
-    schema = _plain_schema(Classes(model), all_required=library is not Library.DATACLASSES)
-    statements = render_definitions(schema, data, library)
-    return Code("\n\n\n".join(statements[name] for name in views))

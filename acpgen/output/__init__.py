@@ -3,7 +3,7 @@
 `plan` only reads. `apply` does what a plan says. `check`, `diff` and `--dry-run` make a plan and never apply it.
 """
 
-from acpgen.output.apply import apply, check_writable, write_file, write_generated
+from acpgen.output.apply import apply, check_writable, write_file
 from acpgen.output.manifest import Manifest, read_manifest, unchanged, usable_manifest
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX
 from acpgen.output.plan import Change, Kind, Plan, plan
@@ -22,5 +22,4 @@ __all__ = [
     "unchanged",
     "usable_manifest",
     "write_file",
-    "write_generated",
 ]

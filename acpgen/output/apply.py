@@ -1,4 +1,4 @@
-"""Writes the changes of a plan. Only `apply`, `write_file` and `write_generated` change files on disk.
+"""Writes the changes of a plan. Only `apply` and `write_file` change files on disk.
 
 All new texts are first written to staged files, each beside the file that it will replace. Then `os.replace` puts them
 in place one after the other, the manifest last. A failure before the first replacement leaves the old package. A run
@@ -16,11 +16,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.files import open_file
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
-from acpgen.output.plan import Change, Kind, Plan, compare, has_marker
+from acpgen.output.plan import Change, Kind, Plan, compare
 from acpgen.output.preconditions import check_folders_writable
-from acpgen.text import with_plain_ends
 
 _LEFTOVER_SECONDS = 3600.0
 """Age from which a staged file counts as left behind. A younger one may be of another run."""
@@ -72,24 +70,6 @@ def write_file(target: Path, text: str, *, force: bool = False) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise input_error("write-failed", f"cannot write {name}: {reason}") from None
-
-
-def write_generated(target: Path, text: str) -> bool:
-    """Write the single file `target`, which acpgen may have written before; False if it is up to date.
-
-    Raises `InputError`, without any change, if another file is there.
-    """
-    limit = 2 * len(text.encode()) + 1
-    old = b""
-    with suppress(InputError), open_file(target, label=target.as_posix()) as file:  # `write_file` says what is wrong
-        old = file.read(limit)
-    if with_plain_ends(old) == text.encode():
-        return False
-    if old and not has_marker(old):
-        hint = "choose another name, or move the file away"
-        raise input_error("foreign-file", f"{target.as_posix()} is not a file that acpgen wrote", hint=hint)
-    write_file(target, text, force=has_marker(old))
-    return True
 
 
 def _write(plan: Plan, root: Path, done: list[Change]) -> None:

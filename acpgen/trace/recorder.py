@@ -43,11 +43,6 @@ def open_file(recording: Recording, **about: object) -> Any:
     return trace_file().TraceFile(recording.path, max_bytes=recording.max_bytes, mask=mask, **about)
 
 
-def check_file(recording: Recording) -> None:
-    """Make the file, unless it is there. Raises `OSError` if it cannot be written."""
-    os.close(trace_file().opened(os.fspath(recording.path)))
-
-
 def max_line() -> int:
     """The most bytes of a message that is recorded as a whole."""
     return int(trace_file().MAX_LINE)

@@ -1,4 +1,4 @@
-"""Models of pydantic: those that `acpgen models` writes, or with no file `acp.schema`; both used in the same way."""
+"""Models of pydantic: those of a package with this flavour, or with no file `acp.schema`; both used in the same way."""
 
 import importlib
 import json

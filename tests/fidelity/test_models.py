@@ -1,4 +1,4 @@
-"""The types of `acpgen models` accept and refuse what an independent validator does, with listed exceptions."""
+"""The types of flavours accept and refuse what an independent validator does, with listed exceptions."""
 
 from __future__ import annotations
 

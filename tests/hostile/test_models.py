@@ -1,4 +1,4 @@
-"""Hostile texts in schemas are no code in the modules of `acpgen models`, and come through as they were."""
+"""Hostile texts in schemas are no code in the modules of flavours, and come through as they were."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
-from acpgen.emit.models import render_models
+from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from tests.hostile import subject
 from tests.hostile.test_texts import HOSTILE, embedded

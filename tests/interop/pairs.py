@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -203,8 +203,6 @@ class Stage:
     """The package of the proxy between them."""
     other: tuple[tuple[str, ...], Path] | None = None
     """The command and the folder of the SDK that `agent_of` names."""
-    passing: Callable[[str], AbstractAsyncContextManager[str]] = nullcontext
-    """What is between the client and the URL of the agent: gives the URL for the client."""
 
     def peer(self, setup: Setup) -> list[str]:
         """The command that starts the side of the peer."""

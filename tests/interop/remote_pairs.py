@@ -93,8 +93,7 @@ async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, No
     journal = Journal(app)
     async with (
         serving(journal) as port,
-        stage.passing(f"http://127.0.0.1:{port}{PATH}") as url,
-        _process(stage, *stage.peer(setup), setup.transport, url) as process,
+        _process(stage, *stage.peer(setup), setup.transport, url := f"http://127.0.0.1:{port}{PATH}") as process,
     ):
         pair = OurServer(setup, process, journal)
         pair.url = url
@@ -155,7 +154,7 @@ async def their_server(setup: Setup, stage: Stage) -> AsyncGenerator[str, None]:
 
 @asynccontextmanager
 async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
-    async with their_server(setup, stage) as server, stage.passing(server) as url:
+    async with their_server(setup, stage) as url:
         start = partial(connect, stage.acp, setup.transport, url)
         if setup.proxy:
             start = partial(_spawn_proxy, setup, stage, url)
