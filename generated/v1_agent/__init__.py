@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
@@ -23,8 +24,17 @@ from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand, AvailableCommandInput,
@@ -82,7 +92,7 @@ __all__ = [
     "AGENT_METHODS", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "Annotations", "AuthCapabilities",
     "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodTerminal", "AuthenticateRequest",
     "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
+    "BlobResourceContents", "BlockingStub", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "ClientCapabilities",
     "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionCapabilities",
     "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection", "ConnectionClosed",
@@ -94,7 +104,7 @@ __all__ = [
     "CreateElicitationResponse", "CreateElicitationResponseAccept", "CreateElicitationResponseCancel",
     "CreateElicitationResponseDecline", "CreateElicitationResponseOther", "CreateTerminalRequest",
     "CreateTerminalResponse",
-    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
+    "Decision", "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -113,9 +123,9 @@ __all__ = [
     "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
     "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
-    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
-    "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest",
+    "PromptResponse", "ProtocolVersion",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteClient",
     "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeSelected", "RequestPermissionRequest",
@@ -141,10 +151,12 @@ __all__ = [
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent",
+    "serve_agent", "serve_stdio",
 ]
 # fmt: on

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 
+if sys.version_info < (3, 10):
+    raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
+
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -34,6 +37,20 @@ class UnsetType(Enum):
 
     def __repr__(self) -> str:
         return "UNSET"
+
+    def __str__(self) -> str:
+        if sys._getframe(1).f_globals.get("__name__") == "logging":  # pyright: ignore
+            return "UNSET"  # a record in a log is for whoever looks for a mistake, and should not be lost
+        raise self._no_text()
+
+    def __format__(self, spec: str) -> str:
+        raise self._no_text()
+
+    def _no_text(self) -> TypeError:
+        from .on_demand.mistakes import caller
+
+        hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` shows it"
+        return TypeError(f"UNSET{caller()} is no text: the peer has not sent this value: {hint}")
 
 
 UNSET: Final = UnsetType.UNSET

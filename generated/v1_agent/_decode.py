@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from itertools import islice
 from math import isfinite
 from reprlib import Repr
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
@@ -42,6 +43,8 @@ class _Excerpt(Repr):
 _shown = _Excerpt()
 _MAX_SHOWN = 160
 _MAX_BITS = 4096
+_MOST_LINES = 50
+"""Of an error: one in a type that contains itself would have some for each level."""
 
 
 class DecodeError(ValueError):
@@ -74,7 +77,8 @@ class DecodeError(ValueError):
         return self
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(()))
+        *lines, last = islice(self._lines(()), _MOST_LINES + 1)
+        return "\n".join([*lines, last if len(lines) < _MOST_LINES else "…"])
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({next(self._lines(()))!r})"
@@ -101,7 +105,10 @@ def _step_text(step: str | int) -> str:
 
 def excerpt(value: Any) -> str:
     """The start of a JSON value for messages and logs: short and on one line, however large and deep the value is."""
-    text = _shown.repr(value)
+    try:
+        text = _shown.repr(value)
+    except Exception:  # of a value of the user's, or of an integer with too many digits
+        text = f"a value of the class {type(value).__name__}"
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
@@ -622,6 +629,8 @@ def first_fit(value: Any, expected: str, candidates: tuple[Candidate[T], ...]) -
         except DecodeError as error:
             error.member = name
             reasons.append(error)
+        except RecursionError:  # in a type that contains itself
+            reasons.append(DecodeError("a value that is nested less deep", "one that Python cannot read"))
         _opened.set(False)
         if records is not None:
             del records[known:]

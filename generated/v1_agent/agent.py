@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ._base import notifications, requests
+from .decision import asks
 from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
@@ -52,6 +53,7 @@ class RemoteClient(Remote):
         """
         return await self._call("fs/read_text_file", params)
 
+    @asks
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a tool call that may be sensitive; the client shows the options
         and returns the choice. After cancelling the turn with `session/cancel`, the client must answer with the
@@ -99,6 +101,7 @@ class RemoteClient(Remote):
         """
         return await self._call("terminal/kill", params)
 
+    @asks
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by having the client show a form or send them to a URL.
 
@@ -149,7 +152,7 @@ class Agent(Handler):
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
         which authentication methods exist. Call it once, before anything else.
         """
-        raise MethodNotFoundError("Method not found: initialize")
+        raise MethodNotFoundError("initialize")
 
     async def authenticate(self, params: AuthenticateRequest) -> AuthenticateResponse:
         """Logs the client in with one of the methods the agent advertised, provided its type goes through
@@ -157,7 +160,7 @@ class Agent(Handler):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: authenticate")
+        raise MethodNotFoundError("authenticate")
 
     async def logout(self, params: LogoutRequest) -> LogoutResponse:
         """Ends the authenticated state, so that every new session needs authentication again. Do not assume anything
@@ -165,13 +168,13 @@ class Agent(Handler):
 
         Needs `agentCapabilities.auth.logout` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: logout")
+        raise MethodNotFoundError("logout")
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Starts a fresh conversation, separate from all others: the agent connects to the given MCP servers and
         returns a session ID. May fail with `auth_required` (`-32000`) until the client authenticates.
         """
-        raise MethodNotFoundError("Method not found: session/new")
+        raise MethodNotFoundError("session/new")
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
         """Reopens an earlier conversation; call it only if the agent declared `loadSession`. The agent restores
@@ -179,7 +182,7 @@ class Agent(Handler):
 
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/load")
+        raise MethodNotFoundError("session/load")
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """Returns metadata about the sessions an agent knows of, optionally filtered and in pages. Call it only if the
@@ -187,7 +190,7 @@ class Agent(Handler):
 
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/list")
+        raise MethodNotFoundError("session/list")
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """Removes a session from what `session/list` returns. Call it only if the agent declared
@@ -195,7 +198,7 @@ class Agent(Handler):
 
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/delete")
+        raise MethodNotFoundError("session/delete")
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages. Call
@@ -203,7 +206,7 @@ class Agent(Handler):
 
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/resume")
+        raise MethodNotFoundError("session/resume")
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Ends a session that is active: its work must stop as `session/cancel` would stop it, and the agent then
@@ -211,23 +214,23 @@ class Agent(Handler):
 
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/close")
+        raise MethodNotFoundError("session/close")
 
     async def session_set_mode(self, params: SetSessionModeRequest) -> SetSessionModeResponse:
         """Switches a session to one of its `availableModes`, even while the agent is generating. Modes affect prompts,
         tools and permissions; the agent may also switch by itself and report it with `current_mode_update`.
         """
-        raise MethodNotFoundError("Method not found: session/set_mode")
+        raise MethodNotFoundError("session/set_mode")
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
-        raise MethodNotFoundError("Method not found: session/set_config_option")
+        raise MethodNotFoundError("session/set_config_option")
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Sends a user message and runs the turn it starts. The agent reports output and tool calls, asks for
         permission where needed, and answers only when the turn is over, giving a stop reason.
         """
-        raise MethodNotFoundError("Method not found: session/prompt")
+        raise MethodNotFoundError("session/prompt")
 
     async def session_cancel(self, params: CancelNotification) -> None:
         """Stops the running turn. The agent should end model requests and tool calls promptly, flush remaining

@@ -16,7 +16,17 @@ from .dispatch import ConnectionClosed, UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .handshake import LocalSide
 from .message import Message, MessageTooLarge, Unsendable
-from .options import PROGRAM_ENDS, Budget, ConnectionOptions, Held, call_hook, log_failure, log_handler_failure, logger
+from .options import (
+    PROGRAM_ENDS,
+    Budget,
+    ConnectionOptions,
+    Held,
+    call_hook,
+    log_failure,
+    log_handler_failure,
+    log_program_end,
+    logger,
+)
 from .transport import Transport
 
 _TASK_BYTES: Final = 2**13
@@ -98,6 +108,14 @@ def is_running(task: asyncio.Task[Any] | None) -> bool:
         return False
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class Tasks:
     """Tasks that end together; each has `seconds` to clean up, and is abandoned after that."""
 
@@ -126,14 +144,17 @@ class Tasks:
         if error is not None and not isinstance(error, (ConnectionClosed, *PROGRAM_ENDS)):
             log_failure("a task of the connection", error)
 
-    async def end(self) -> None:
-        """Cancel all tasks, and wait for them."""
+    async def end(self, name: Callable[[asyncio.Task[None]], str]) -> None:
+        """Cancel all tasks, and wait for them. `name` says what one is for, in the log."""
         for task in self._running:
             task.cancel()
         if self._running:
             _, left = await asyncio.wait([*self._running], timeout=self._seconds)
             for task in left:
-                logger.warning("task did not finish during clean-up and was abandoned: %r", task)
+                from .on_demand.mistakes import waits_at
+
+                text = "%s ignores that it was cancelled: it did not finish during clean-up and was abandoned%s"
+                logger.warning(text, name(task), waits_at(task))
 
     async def run_step(self, what: str, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a step of the clean-up; a step that fails or hangs does not prevent the next one."""
@@ -224,7 +245,7 @@ class Output:
         from .on_demand.sent import unsendable
 
         cause = error.__cause__
-        if isinstance(cause, (TypeError, ValueError)):
+        if isinstance(cause, (TypeError, ValueError, RecursionError)):
             return unsendable(message, self._side.handler, cause)
         return cause if isinstance(cause, Exception) else RuntimeError("dumps failed")
 
@@ -276,6 +297,11 @@ class InFlight:
         if not self._messages:
             self._life.on("finished")
 
+    def name(self, task: asyncio.Task[None]) -> str:
+        """What a task of the connection is for."""
+        message = self._messages.get(task)
+        return "a task of the connection" if message is None else f"the handler of {excerpt(message.method)}"
+
     def exceeded(self, message: Message) -> str:
         """The limit that one more message would exceed; empty if none."""
         options, held = self._options, self._held
@@ -294,9 +320,9 @@ class InFlight:
     def refusal(self, message: Message) -> RequestError | None:
         """The error for a request that cannot be started; None if it can."""
         if message.id in self._requests:
-            return InvalidRequestError("Invalid request: a request with this id is running")
+            return InvalidRequestError("a request with this id is running")
         if limit := self.exceeded(message):
-            return InternalError(f"Request refused: {limit}")
+            return InternalError(limit)
         return self._side.handshake.refusal(message.method)
 
     def start(self, message: Message) -> None:
@@ -358,7 +384,8 @@ class InFlight:
             if message.id not in self._cancelled:
                 logger.warning("the handler of %s was cancelled, and not by the peer", excerpt(method))
             return self._error(message, ERROR_CLASSES.get(_CANCELLED, InternalError)()), False
-        except PROGRAM_ENDS:
+        except PROGRAM_ENDS as error:
+            log_program_end(f"the handler of {excerpt(method)}", error)
             raise
         except BaseException as error:
             if not is_running(task) or (isinstance(error, ConnectionClosed) and life.is_closing):

@@ -22,19 +22,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
 from typing import Any, ClassVar, Final, Literal
 
 from ._decode import excerpt
-from .calls import InFlight, Life, Output, State, Tasks, is_running
+from .calls import InFlight, Life, Output, State, Tasks, is_running, running_loop
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
-from .transport import ByteTransport, Transport, carrying_messages
+from .options import (
+    PROGRAM_ENDS,
+    Budget,
+    ConnectionOptions,
+    log_handler_failure,
+    log_mistake,
+    log_program_end,
+    logger,
+    options_or_default,
+)
+from .transport import ByteTransport, PeerKind, Transport, carrying_messages, current_peer_kind, peer_kind_of
 
 _MAX_SHOWN: Final = 80
 """The bytes that are logged of a message that cannot be read."""
@@ -62,7 +72,7 @@ class Connection:
     Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
     that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
     These handlers share one context: a `ContextVar` that one of them sets stays set. `peer` is what a trace calls the
-    other side.
+    other side, and `peer_kind` what it is.
     """
 
     OUTPUT: ClassVar[type[Output]] = Output
@@ -74,12 +84,15 @@ class Connection:
         *,
         peer: Literal["agent", "client", ""] = "",
     ) -> None:
-        self.options = options or ConnectionOptions()
+        self.options = options_or_default(options)
+        self.loop: asyncio.AbstractEventLoop | None = running_loop()
+        """The event loop in which it runs; None until `start` if it was made outside of one."""
         self._transport = carrying_messages(transport, self.options)
         if path := self.options.trace or os.environ.get("ACP_TRACE"):
             from .on_demand.trace import traced
 
             self._transport = traced(self._transport, self.options, path, peer)
+        self.peer_kind: PeerKind = peer_kind_of(self._transport)
         self._ready: Callable[[], Message | Unreadable | None] = getattr(self._transport, "ready", _nothing)
         self._next_id = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}
@@ -111,8 +124,13 @@ class Connection:
         self._start()
 
     def _start(self) -> None:
-        self._start_reading()
-        self._closed = asyncio.create_task(self._close_at_end())
+        self.loop = get_running_loop()
+        token = current_peer_kind.set(self.peer_kind)  # tasks inherit it
+        try:
+            self._start_reading()
+            self._closed = asyncio.create_task(self._close_at_end())
+        finally:
+            current_peer_kind.reset(token)
         if (attach := getattr(self._transport, "attach", None)) is not None:
             attach(self._arrived)
             self._is_attached = True
@@ -139,7 +157,8 @@ class Connection:
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and all handlers have finished."""
-        if self._closed is not None:
+        if self._closed is not None and not self._closed.done():
+            self.check_loop()
             await asyncio.shield(self._closed)
 
     def stop(self) -> None:
@@ -148,6 +167,8 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection from this side, and wait until that is done."""
+        if self._life.state is not State.CLOSED:
+            self.check_loop()
         self.stop()
         if self._closed is None:
             await self._transport.close()
@@ -167,7 +188,7 @@ class Connection:
         tasks = self._tasks
         try:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
-            await tasks.end()
+            await tasks.end(self._in_flight.name)
             for handler in self._side.handlers:
                 await tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
@@ -189,10 +210,12 @@ class Connection:
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
-        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
-        for params that cannot be sent.
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, `TypeError` for
+        params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
+        if (loop := get_running_loop()) is not self.loop:
+            self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
             raise life.reason.again()
@@ -200,7 +223,7 @@ class Connection:
         capabilities.sent(method, "params", params)
         request_id = self._next_id
         self._next_id += 1
-        future = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        future = self._pending[request_id] = loop.create_future()
         start = perf_counter()
         try:
             if (rest := self._output.send(Message("request", params, method, request_id))) is not None:
@@ -219,10 +242,23 @@ class Connection:
         return result
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
+        """Send a notification. Raises what `request` raises, but for a `RequestError`."""
+        if get_running_loop() is not self.loop:
+            self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
             await rest
+
+    def check_loop(self) -> None:
+        """Raise `RuntimeError` in another event loop than that of the connection: no response could wake it."""
+        if self.loop is not None and self.loop is not running_loop():
+            from .on_demand.mistakes import caller
+
+            where = caller()
+            raise RuntimeError(
+                f"a stub{where} is used outside of the event loop of its connection, where it would wait for ever: "
+                "await it in that loop, or call blocking(stub) from another thread"
+            )
 
     @property
     def version(self) -> int:
@@ -288,7 +324,7 @@ class Connection:
         try:
             if self._is_attached and not self._at_end:
                 self._context = copy_context()
-                self._idle = asyncio.get_running_loop().create_future()
+                self._idle = get_running_loop().create_future()
                 await self._idle
                 return None
             message = await self._transport.read()
@@ -350,7 +386,7 @@ class Connection:
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
         self._must_yield = True
-        asyncio.get_running_loop().call_soon(self._has_yielded)
+        get_running_loop().call_soon(self._has_yielded)
 
     def _has_yielded(self) -> None:
         self._must_yield = False
@@ -382,7 +418,7 @@ class Connection:
 
     def _refusal(self, message: Message) -> RequestError | None:
         if message.id is None and not self._side.null_ids:
-            return InvalidRequestError("Invalid request: `id` must be a string or an integer")
+            return InvalidRequestError("`id` must be a string or an integer")
         return self._in_flight.refusal(message)
 
     def _refuse_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
@@ -395,7 +431,7 @@ class Connection:
         if found.kind != "response":
             return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
         if found.start:  # it was not parsed, so its id may be wrong, and a request pending
-            return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
+            return self._refuse(InvalidRequestError(*found.error.args), start=found.start)
         log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
 
@@ -464,7 +500,8 @@ class Connection:
             if self._life.is_closing:
                 raise
             logger.warning("the handler of the notification %s was cancelled", excerpt(method))
-        except PROGRAM_ENDS:
+        except PROGRAM_ENDS as error:
+            log_program_end(f"the handler of the notification {excerpt(method)}", error)
             raise
         except BaseException as error:
             if not is_running(handled.reader):

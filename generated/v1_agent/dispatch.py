@@ -16,6 +16,8 @@ from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from .transport import PeerKind
+
 T = TypeVar("T")
 R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
@@ -27,7 +29,7 @@ class UnfitParams(InvalidParamsError):
 
     def __init__(self, reason: DecodeError) -> None:
         data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
-        super().__init__(f"Invalid params: {reason}", data=data)
+        super().__init__(str(reason), data=data)
         self.reason = reason
 
 
@@ -108,14 +110,14 @@ class Handler:
 
     async def ext_method(self, method: str, params: Any) -> Any:
         """Handle a request whose name starts with `_` and that has no handler of its own, with raw JSON."""
-        raise MethodNotFoundError(f"Method not found: {method:.200}")
+        raise MethodNotFoundError(f"{method:.200}")
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """The same for a notification; ignored by default."""
 
     async def fallback_request(self, method: str, params: Any) -> Any:
         """Handle a request that no other handler takes, with raw JSON: its method is unknown, or not overridden."""
-        raise MethodNotFoundError(f"Method not found: {method:.200}")
+        raise MethodNotFoundError(f"{method:.200}")
 
     async def fallback_notification(self, method: str, params: Any) -> None:
         """Handle a notification that no other handler takes, with raw JSON; ignored by default."""
@@ -150,16 +152,35 @@ class Remote:
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
-        """True if the peer has advertised the capability that this method needs, or if it needs none."""
+        """True if the peer has advertised the capability that this method needs, or if it needs none.
+
+        `method` is the name on the wire, or that of a method of this class. False for a method that only another
+        version of the protocol has. True for an extension that the schema does not have, which is never refused here:
+        what the peer has of these is in its `_meta`. Raises `ValueError` for all other names, as of a capability.
+        """
+        name = wire_name(self.METHODS, method, type(self).__name__)
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
-        return supports is None or supports(method)
+        return name is not None and (supports is None or supports(name))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .on_demand.misnamed import no_attribute
+
+            raise no_attribute(self, name)
+
+    @property
+    def peer_kind(self) -> PeerKind:
+        """What the peer is, as its transport says: "process", "network" (anyone who can connect), or "conductor"."""
+        kind: PeerKind = getattr(self._peer, "peer_kind", "network")
+        return kind
 
     async def _call(self, method: str, params: Any) -> R:  # pyright: ignore[reportInvalidTypeVarUse]
         """Send a request. The annotation of the caller says what the result is."""
         record = self.METHODS[method]
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             raise self._wrong(record, params, error) from error
         result = await self._peer.request(method, raw)
         try:
@@ -174,7 +195,7 @@ class Remote:
         record = record.notification or record
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             raise self._wrong(record, params, error) from error
         return self._peer.notify(method, raw)
 
@@ -182,6 +203,18 @@ class Remote:
         from .on_demand.mistakes import in_call
 
         return in_call(type(self), record, params, error)
+
+
+def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
+    """The name on the wire of one of `methods`, from that or from its name in Python; None if another version has it.
+
+    Raises `ValueError` for other names, and `TypeError` for what is no name; `owner` has the methods.
+    """
+    if name.__class__ is str and name in methods:
+        return name
+    from .on_demand.misnamed import other_name
+
+    return other_name(methods, name, owner)
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
@@ -200,12 +233,12 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, record.handler, found, error)
         raise
     try:
         return record.gives.encode(result)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         from .on_demand.mistakes import in_result
 
         raise in_result(handler, record, result, error, name=record.handler) from error
@@ -231,7 +264,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, record.handler, found, error)
         raise
 
@@ -242,12 +275,12 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
     try:
         found = getattr(handler, name)(*values)
         return await found
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         _explain(handler, name, found, error)
         raise
 
 
-def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
+def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
     from .on_demand.mistakes import in_handler
 
@@ -352,16 +385,22 @@ def check_factory(factory: Any, role: str, other: Any) -> None:
 
 def make_handler(factory: Factory, stub: Any) -> Any:
     """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
-    found: Any = factory(stub)
+    try:
+        found: Any = factory(stub)
+    except TypeError as error:
+        from .on_demand.mistakes import in_factory
+
+        if (mistake := in_factory(factory, error, stub)) is error:
+            raise
+        raise mistake from error
     role = type(stub).__module__.rpartition(".")[2]  # the same for each version
     generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
     if any(module.rpartition(".")[2] == role for module in generated):
         return found
-    from .on_demand.mistakes import hint_for, shown
+    from .on_demand.mistakes import handler_of, hint_for, name_of, shown
 
-    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
-    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
-    raise TypeError(f"{name} made {shown(found)}{hint}")
+    hint = hint_for(found) or f": it must extend {handler_of(stub).__name__}, which goes with {type(stub).__name__}"
+    raise TypeError(f"{name_of(factory)} made {shown(found)}{hint}")
 
 
 def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:

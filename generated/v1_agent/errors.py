@@ -18,7 +18,8 @@ _MAX_SHOWN: Final = 200
 class RequestError(Exception):
     """A JSON-RPC error response (JSON-RPC 2.0, section 5.1).
 
-    Without `code` and `message` it has those of its class. `data` is any JSON; `UNSET` leaves it out.
+    Without `code` and `message` it has those of its class. The classes below put the standard text of their code before
+    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` leaves it out.
     """
 
     code: int = -32603
@@ -27,8 +28,8 @@ class RequestError(Exception):
     """True if the peer has sent it."""
 
     def __init__(self, message: str | None = None, *, code: int | None = None, data: Any | UnsetType = UNSET) -> None:
-        self.message = self.title if message is None else message
-        super().__init__(self.message)
+        super().__init__(self.title if message is None else message)
+        self.message = self.title if message is None else _with_title(self, message)
         if code is not None:
             self.code = code
         self.data = data
@@ -57,7 +58,9 @@ class RequestError(Exception):
         except DecodeError:
             return InternalError("the peer sent a malformed error", data=raw)
         kind = ERROR_CLASSES.get(error.code, RequestError)
-        return kind(error.message, code=error.code, data=error.data)
+        found = kind(error.message, code=error.code, data=error.data)
+        found.message = error.message  # as it was sent
+        return found
 
 
 class ParseError(RequestError):
@@ -116,6 +119,14 @@ class ResourceNotFoundError(RequestError):
 
     code = -32002
     title = "Resource not found"
+
+
+def _with_title(error: RequestError, message: Any) -> Any:
+    """A message that begins with the standard text of the class for a code; what is no text is explained when sent."""
+    title = next((kind.title for kind in ERROR_CLASSES.values() if isinstance(error, kind)), "")
+    if not title or not isinstance(message, str) or message.startswith(title):
+        return message
+    return f"{title}: {message}" if message else title
 
 
 def _shown(data: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ._base import Gate, Method, Struct
 from ._decode import DecodeError, Drop, excerpt
-from .dispatch import Codec, Handler, overrides
+from .dispatch import Codec, Handler, overrides, wire_name
 from .errors import InvalidRequestError, RequestError
 from .message import Message
 from .options import logger
@@ -58,9 +58,9 @@ class Handshake:
     def refusal(self, method: str) -> RequestError | None:
         """The error for a request that must not be started now; None if it may."""
         if self.step is Step.AWAITED and (method != self.method or self.is_sent):
-            return InvalidRequestError(f"Invalid request: {self.method} must come first")
+            return InvalidRequestError(f"{self.method} must come first")
         if self.step is Step.RUNNING and method == self.method and self.is_alone:
-            return InvalidRequestError(f"Invalid request: {self.method} is running")
+            return InvalidRequestError(f"{self.method} is running")
         return None
 
     def begins(self, method: str) -> None:
@@ -261,9 +261,14 @@ class Capabilities:
             raise CapabilityError(method, gate)
 
     def supports(self, method: str) -> bool:
-        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
-        gates = (self._request_gates.get(method), self._notification_gates.get(method))
-        return all(gate is None or self._allows(gate) for gate in gates)
+        """True if the peer has advertised the capability that `method` needs, or if it needs none.
+
+        Raises `ValueError` for a name that no method of the peer has.
+        """
+        methods = self._handler.PEER_METHODS
+        name = wire_name(methods, method, "the peer") if methods else method  # without any, nothing is known
+        gates = (self._request_gates.get(name or ""), self._notification_gates.get(name or ""))
+        return name is not None and all(gate is None or self._allows(gate) for gate in gates)
 
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
@@ -356,7 +361,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     codec = handler.CODEC
     try:
         raw: Any = codec.encode(message)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, RecursionError) as error:
         from .on_demand.mistakes import in_message
 
         raise in_message(_called(handler), message, error) from error

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 from sys import getsizeof
 from typing import Any, Final, Literal, TypeAlias
@@ -136,16 +136,16 @@ class Unsendable(Exception):
 def too_large(reason: str, start: bytes) -> Unreadable:
     """The `Unreadable` for a message that exceeds a limit and was not parsed."""
     kind, request_id = head(start[:MAX_START])
-    error = InternalError if kind == "response" else InvalidRequestError
-    what = "the response is too large" if kind == "response" else "Invalid request"
-    return Unreadable(error(f"{what}: {reason}"), kind=kind, id=request_id, start=start[:MAX_START])
+    is_response = kind == "response"
+    error = InternalError(f"the response is too large: {reason}") if is_response else InvalidRequestError(reason)
+    return Unreadable(error, kind=kind, id=request_id, start=start[:MAX_START])
 
 
 def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
     """Read a JSON value as a message."""
     found: Any = raw
     if not isinstance(raw, dict):
-        return Unreadable(InvalidRequestError("Invalid request: a message must be an object"), value=found)
+        return Unreadable(InvalidRequestError("a message must be an object"), value=found)
     method, request_id = found.get("method"), found.get("id")
     if isinstance(method, str) and found.get("jsonrpc") == "2.0":
         if request_id is None:
@@ -162,9 +162,9 @@ def _invalid(raw: Any, method: Any, request_id: Any) -> Unreadable:
     """The `Unreadable` for an object that is neither a request or notification nor a response."""
     if request_id is not None and not is_id(request_id):
         kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
-        return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"), value=raw)
+        return Unreadable(InvalidRequestError(f"`id` must be {kinds}"), value=raw)
     what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
-    error = InvalidRequestError(f"Invalid request: {what}")
+    error = InvalidRequestError(what)
     return Unreadable(error, kind="request" if "method" in raw else None, id=request_id, value=raw)
 
 
@@ -220,7 +220,7 @@ class Wire:
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
-            return Unreadable(ParseError(f"Parse error: {one_line(error)}"), start=line[:MAX_START])
+            return Unreadable(ParseError(one_line(error)), start=line[:MAX_START])
         except BaseException:  # `loads` may be from elsewhere
             return Unreadable(ParseError(), start=line[:MAX_START])
 
@@ -234,7 +234,8 @@ class Wire:
             if not self._joins:
                 line = self._options.dumps(message.to_json())
             elif message.kind == "notification" and message.value is not None:
-                line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
+                start = _starts.get(message.method) or _start_of(message.method)
+                line = b"%b%b}" % (start, dumps_json(message.value))
             elif message.kind == "result" and type(message.id) is int:
                 line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
             else:
@@ -245,10 +246,21 @@ class Wire:
             raise Unsendable(one_line(error)) from error
         limit = self._options.max_message_bytes
         if len(line) > limit and message.value != _FAILURE:  # each request gets a response
-            raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
+            line = self._without_escapes(message, line)
+            if len(line) > limit:
+                raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
         if self._options.on_message is not None:
             call_hook("on_message", self._options.on_message, "out", line)
         return line
+
+    def _without_escapes(self, message: Message, line: bytes) -> bytes:
+        """The text in UTF-8, which is what came in: ASCII takes two or three times as much of it."""
+        if not self._joins:
+            return line
+        try:
+            return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return line
 
 
 _FAILURE: Final = InternalError().to_json()
@@ -259,10 +271,15 @@ def wire_for(options: ConnectionOptions) -> Wire:
     return Wire(options) if options.wire is None else options.wire(options)
 
 
-@lru_cache(100)
+_starts: Final[dict[str, bytes]] = {}
+"""The texts of notifications up to their params, by method: a few short ones, as a method may be the text of a peer."""
+
+
 def _start_of(method: str) -> bytes:
-    """The text of a notification up to its params, which is the same each time."""
-    return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    start = dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+    if len(_starts) < 100 and len(method) <= MAX_ID_BYTES:
+        _starts[method] = start
+    return start
 
 
 # not compiled on import: only messages that exceed a limit need them

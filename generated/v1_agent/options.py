@@ -138,11 +138,23 @@ class ConnectionOptions(Struct):
         super().__setattr__(name, value)
 
 
+def options_or_default(options: object) -> ConnectionOptions:
+    """The options that were passed to a function, or the usual ones. Raises `TypeError` for anything else."""
+    if options is None:
+        return ConnectionOptions()
+    if not isinstance(options, ConnectionOptions):
+        from .on_demand.mistakes import caller, shown
+
+        raise TypeError(f"options{caller()} is {shown(options)}: write options=ConnectionOptions(...)")
+    return options
+
+
 def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
     """Call a hook of the user, and return its result. An exception is logged, and gives None."""
     try:
         return hook(*values)
-    except PROGRAM_ENDS:
+    except PROGRAM_ENDS as error:
+        log_program_end(f"the hook {name}", error)
         raise
     except BaseException:
         logger.exception("%s failed", name)
@@ -258,6 +270,15 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
         logger.debug("%s failed", what, exc_info=error)
     else:
         log_failure(what, error)
+
+
+def log_program_end(what: str, error: BaseException) -> None:
+    """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
+    if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
+        from .on_demand.mistakes import failed_at
+
+        vars(error)["acp_is_logged"] = True
+        logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------

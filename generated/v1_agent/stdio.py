@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from .connection import Connection
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
 from .methods import PROTOCOLS, AgentFactory, remote_client
-from .options import ConnectionOptions
+from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport
 
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
@@ -24,14 +24,30 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     version decides which of them is called.
 
     While it runs, `print` and the processes that the agent starts write to stderr, and stdin is empty: only messages
-    are written to the client. Raises `SystemExit` with a message if stdin cannot be read or stdout cannot be written,
-    as on a full disk, but not if the client has gone.
+    are written to the client; what was printed before and is still buffered goes to stderr, too. Raises `SystemExit`
+    with a message if stdin cannot be read or stdout cannot be written, as on a full disk, but not if the client has
+    gone. Raises `RuntimeError` where an event loop runs: `serve_stdio` is for that.
     """
-    from .on_demand.pipes import run
+    from .on_demand.pipes import no_coroutine, run
 
     check_factory(factory, "Agent", None)
-    options = options or ConnectionOptions()
-    run(lambda transport: _started(factory, transport, options), options)
+    options = options_or_default(options)
+    run(lambda transport: _started(factory, transport, options), options, name="run_agent")
+    return no_coroutine("run_agent")
+
+
+async def serve_stdio(factory: AnyFactory, *, options: ConnectionOptions | None = None) -> None:
+    """Run an agent on stdin and stdout, as `run_agent` does, within a program that has an event loop of its own.
+
+    It returns when the client has closed them, or after SIGINT or SIGTERM; a signal that the program handles itself is
+    left to it. Cancelling the task closes the connection. Afterwards stdin, stdout and the handlers of signals are what
+    they were. Raises `OSError` where `run_agent` exits, and `RuntimeError` if stdin and stdout are served already.
+    """
+    from .on_demand.pipes import serve
+
+    check_factory(factory, "Agent", None)
+    options = options_or_default(options)
+    await serve(lambda transport: _started(factory, transport, options), options)
 
 
 async def serve_agent(
@@ -42,7 +58,7 @@ async def serve_agent(
     A mapping of factories serves several versions, as for `run_agent`.
     """
     check_factory(factory, "Agent", transport)
-    connection = await _started(factory, transport, options or ConnectionOptions())
+    connection = await _started(factory, transport, options_or_default(options))
     try:
         await connection.wait_closed()
     finally:

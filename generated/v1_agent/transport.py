@@ -5,16 +5,45 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from contextvars import ContextVar
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from .errors import ParseError
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
 
 _CHUNK: Final = 2**16
 _MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
+
+# --- Who the peer is --------------------------------------------------------------------------------------------------
+
+PeerKind: TypeAlias = Literal["process", "network", "conductor"]
+"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
+
+* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
+* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
+* `conductor`: a process that has started this one as a proxy.
+
+By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
+"""
+
+PEER_KIND: Final = "ACP_PEER_KIND"
+"""The environment variable of an agent that a proxy has started: "network" if it serves a client there."""
+current_peer_kind: ContextVar[PeerKind] = ContextVar("current_peer_kind", default="process")
+"""The `PeerKind` of the connection whose message is being handled."""
+
+
+def peer_kind_of(transport: object) -> PeerKind:
+    """What the peer at the other end of a transport is."""
+    found: PeerKind = getattr(transport, "peer_kind", "network")
+    return found
+
+
+# --- Transports -------------------------------------------------------------------------------------------------------
 
 
 class Transport(Protocol):
@@ -23,7 +52,7 @@ class Transport(Protocol):
     A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
     has arrived has `ready()`: the next message, or None if `read` would wait or has reached the end; it raises nothing.
     It may have `attach(arrived)`, too: `arrived(False)` is called when messages have arrived, and `arrived(True)` at
-    the end, also if that comes before `attach`.
+    the end, also if that comes before `attach`. The attribute `peer_kind` says what the peer is; by default "network".
     """
 
     async def read(self) -> Message | Unreadable | None:
@@ -46,7 +75,8 @@ class Transport(Protocol):
 class ByteTransport(Protocol):
     """Carries messages as bytes, each one JSON document in UTF-8; `LineTransport` makes a `Transport` of it.
 
-    It may have what a `Transport` may have, and `send(message)`, which is called instead of `write`.
+    It may have what a `Transport` may have; `send(message)`, which is called instead of `write`; and `extract(line)`,
+    which returns the message in what is no JSON, or None.
     """
 
     async def read(self) -> bytes | None:
@@ -70,10 +100,12 @@ class LineTransport:
 
     def __init__(self, lines: ByteTransport, options: ConnectionOptions) -> None:
         self._lines = lines
+        self.peer_kind: PeerKind = peer_kind_of(lines)
         self._wire = wire_for(options)
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
         self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
         self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
+        self._extract: Callable[[bytes], bytes | None] | None = getattr(lines, "extract", None)
         attach: Any = getattr(lines, "attach", None)
         if attach is not None:
             self.attach: Callable[[Callable[[bool], None]], None] = attach
@@ -84,7 +116,10 @@ class LineTransport:
             line = await self._lines.read()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        return None if line is None else self._wire.read(line)
+        if line is None:
+            return None
+        found = self._wire.read(line)
+        return found if isinstance(found, Message) else self._mended(found, line)
 
     def ready(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
@@ -92,7 +127,17 @@ class LineTransport:
             line = self._ready()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        return None if line is None else self._wire.read(line)
+        if line is None:
+            return None
+        found = self._wire.read(line)
+        return found if isinstance(found, Message) else self._mended(found, line)
+
+    def _mended(self, found: Unreadable, line: bytes) -> Message | Unreadable:
+        """The message in a line that is no JSON, if the transport can extract one."""
+        if self._extract is None or not isinstance(found.error, ParseError):
+            return found
+        text = self._extract(line)
+        return found if text is None else self._wire.read(text)
 
     def send(self, message: Message) -> Awaitable[None] | None:
         """Send a message; returns what is left to await."""
@@ -243,7 +288,8 @@ class StreamTransport:
     """Lines over a pair of asyncio streams: of a socket, of pipes, of a process.
 
     `reading` is the asyncio transport of `reader`, if `writer` has another one. `write` waits if more than
-    `max_write_buffer_bytes` are buffered for the peer.
+    `max_write_buffer_bytes` are buffered for the peer. `peer_kind` is "process" for pipes and Unix sockets; set it if
+    you know more of the peer.
     """
 
     def __init__(
@@ -258,6 +304,7 @@ class StreamTransport:
         self._reader = reader
         self._writer = writer
         self._reading = reading
+        self.peer_kind: PeerKind = "process" if _is_local(writer) else "network"
         self._lines = LineBuffer(max_message_bytes)
         self._at_end = False
         self._limit = max_write_buffer_bytes
@@ -318,8 +365,18 @@ class StreamTransport:
             raise
 
 
+def _is_local(writer: asyncio.StreamWriter) -> bool:
+    """True for a pipe and for a Unix socket, whose other end is on this machine."""
+    if writer.get_extra_info("pipe") is not None:
+        return True
+    found: Any = writer.get_extra_info("socket")
+    return found is not None and found.family == getattr(socket, "AF_UNIX", None)
+
+
 class MemoryTransport:
     """One end of a connection within a process, from `memory_transports`."""
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, inbox: _Channel, outbox: _Channel) -> None:
         self._inbox = inbox

@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
@@ -24,7 +25,16 @@ from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,
@@ -84,7 +94,7 @@ __all__ = [
     "AuthCapabilities", "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal",
     "AuthenticateRequest", "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand",
     "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
+    "BlobResourceContents", "BlockingStub", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "Client",
     "ClientCapabilities", "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse",
     "CompactionCapabilities", "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection",
@@ -96,7 +106,7 @@ __all__ = [
     "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
     "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
     "CreateTerminalRequest", "CreateTerminalResponse",
-    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
+    "Decision", "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -115,9 +125,9 @@ __all__ = [
     "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
     "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
-    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
-    "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest",
+    "PromptResponse", "ProtocolVersion",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteAgent",
     "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeSelected", "RequestPermissionRequest",
@@ -143,8 +153,9 @@ __all__ = [
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
-    "connect",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "spawn_agent",

@@ -26,6 +26,7 @@ from ._decode import (
     anything, array_at, array_of, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
+    excerpt,
     integer,
     json_object,
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_string,
@@ -1947,7 +1948,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     try:
         read = DECODERS[type_]
     except (KeyError, TypeError):
-        raise TypeError(f"not a type of this package: {type_!r}") from None
+        raise TypeError("not a type of this package: " + excerpt(type_)) from None
     if on_drop is not None:
         return reporting_drops(read, raw, on_drop)
     try:

@@ -9,8 +9,9 @@ From ACP v1, 2026-11-02.
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .codec import decode, encode
-from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy
+from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
@@ -26,7 +27,16 @@ from .options import ConnectionOptions
 from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
 from .sources import AgentSource
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,
@@ -86,7 +96,7 @@ __all__ = [
     "AGENT_METHODS", "AgentAuthCapabilities", "AgentCapabilities", "AgentSource", "Annotations", "AuthCapabilities",
     "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal", "AuthenticateRequest",
     "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
+    "BlobResourceContents", "BlockingStub", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "Call", "CancelNotification", "CancelRequestNotification", "CapabilityError",
     "ClientCapabilities", "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse",
     "CompactionCapabilities", "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection",
@@ -98,7 +108,7 @@ __all__ = [
     "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
     "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
     "CreateTerminalRequest", "CreateTerminalResponse",
-    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
+    "Decision", "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -117,9 +127,9 @@ __all__ = [
     "MemoryTransport", "Message", "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems",
     "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
-    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
-    "ProtocolVersion", "Proxy",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest",
+    "PromptResponse", "ProtocolVersion", "Proxy",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteAgent",
     "RemoteClient", "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeOther", "RequestPermissionOutcomeSelected",
@@ -147,10 +157,12 @@ __all__ = [
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_conductor", "run_proxy",
-    "serve_conductor", "serve_proxy",
+    "serve_conductor", "serve_proxy", "serve_stdio",
 ]
 # fmt: on

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from .decision import asks
 from .dispatch import Remote
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 from .overriding import Passing
@@ -52,6 +53,7 @@ class RemoteClient(Remote):
         """
         return await self._call("fs/read_text_file", params)
 
+    @asks
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a tool call that may be sensitive; the client shows the options
         and returns the choice. After cancelling the turn with `session/cancel`, the client must answer with the
@@ -99,6 +101,7 @@ class RemoteClient(Remote):
         """
         return await self._call("terminal/kill", params)
 
+    @asks
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by having the client show a form or send them to a URL.
 

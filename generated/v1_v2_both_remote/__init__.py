@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
@@ -26,29 +27,39 @@ from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 
 __all__ = [
     "AgentConnection", "AgentProcess", "AuthenticationRequiredError",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
-    "ParseError", "Peer",
+    "ParseError", "Peer", "PeerKind",
     "RequestCancelledError", "RequestError", "ResourceNotFoundError",
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
     "Wire", "WireForm",
     "advertise",
-    "connect",
-    "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "dispatch_notification", "dispatch_request",
     "memory_transports",
     "run_agent",
-    "serve_agent", "spawn_agent",
+    "serve_agent", "serve_stdio", "spawn_agent",
     "v1", "v2",
 ]
 # fmt: on

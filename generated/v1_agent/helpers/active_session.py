@@ -7,20 +7,26 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 
 from ..errors import InternalError
-from .session_store import SessionStore, StoredSession
+from ..message import MessageTooLarge
+from .session_data import SessionData
+from .session_store import PAGE_BYTES, SessionChangedError, SessionStore, StoredSession
 
 __all__ = ["ActiveSession"]
 
 _MAX_UNSAVED: Final = 2**20
 """The most characters of entries that wait in memory; more are recorded only after a save."""
-_MAX_TITLE: Final = 80
+_MAX_TITLE: Final = 1_000
+_TITLE: Final = 80
+"""The characters of a title that is taken from a prompt."""
+_MAX_PIECE: Final = 2**16
+"""The most characters of pieces that become one: what is joined must not be too large to be sent."""
 _PAGE: Final = 200
 """The entries that are read from the store at a time."""
 
@@ -31,15 +37,20 @@ class ActiveSession:
     """A session that is open. What it records is saved after `save_seconds`, and when `save` is called.
 
     The attributes `title` and `data` may be set, also between turns. `data` is JSON that is the agent's alone, such as
-    the history of its model: it is copied when it is set.
+    the history of its model. It is one object as long as the session is open: change it as you like, and what it is at
+    a save is kept. Objects that JSON has not, and keys that are no str, raise `TypeError` where they are set; where
+    they come in later, a save fails, and says what it is.
     """
 
-    def __init__(self, store: SessionStore, stored: StoredSession, *, save_seconds: float) -> None:
+    def __init__(
+        self, store: SessionStore, stored: StoredSession, *, save_seconds: float, max_bytes: int = 2**25
+    ) -> None:
         self._store = store
         self._stored = stored  # as it is in the store, but for what `_is_changed` says
         self._is_changed = False
         self._save_seconds = save_seconds
-        self._unsaved = _Entries()
+        self._data = SessionData(stored.data)
+        self._unsaved = _Entries(max_bytes)
         self._timer: asyncio.TimerHandle | None = None
         self._saving: asyncio.Task[None] | None = None
 
@@ -60,21 +71,27 @@ class ActiveSession:
 
     @property
     def title(self) -> str | None:
-        """The title that lists of sessions show."""
+        """The title that lists of sessions show, up to 1,000 characters of it."""
         return self._stored.title
 
     @title.setter
     def title(self, title: str | None) -> None:
-        self._change(replace(self._stored, title=title))
+        self._change(replace(self._stored, title=None if title is None else _cut(title, _MAX_TITLE)))
 
     @property
     def data(self) -> Any:
-        """The data that the agent has set; None at first."""
-        return json.loads(self._stored.data) if self._stored.data else None
+        """The data that the agent has set; None at first. What you change in it is saved, too."""
+        self._save_later()
+        return self._data.value
 
     @data.setter
     def data(self, data: Any) -> None:
-        self._change(replace(self._stored, data=json.dumps(data)))
+        self._data.value = data
+        self._save_later()
+
+    def _save_later(self) -> None:
+        with suppress(RuntimeError):  # a thread has no event loop: the end of the turn saves what it changes
+            self._save_soon()
 
     def move_to(self, directories: tuple[str, ...]) -> None:
         """Change the roots besides `cwd`."""
@@ -86,21 +103,31 @@ class ActiveSession:
         line = next(iter(prompt.strip().splitlines()), "").strip()
         if self.title is not None or not line:
             return False
-        self.title = line if len(line) <= _MAX_TITLE else f"{line[: _MAX_TITLE - 1]}…"
+        self.title = _cut(line, _TITLE)
         return True
 
     def is_behind(self, stored: StoredSession) -> bool:
         """True if another process has added entries, and nothing is being saved here."""
-        is_saving = self._unsaved.size or self._saving is not None
-        return not is_saving and self._stored.entries != stored.entries
+        return not self._is_saving and self._stored.entries != stored.entries
+
+    def has_other_data(self, stored: StoredSession) -> bool:
+        """True if another process has changed the data alone, and nothing is being saved here."""
+        return not self._is_saving and self._stored.data != stored.data
+
+    @property
+    def _is_saving(self) -> bool:
+        return bool(self._unsaved.size) or self._saving is not None
 
     # --- Recording -----------------------------------------------------------------------------------------------
 
-    async def record(self, update: dict[str, Any]) -> None:
-        """Keep an update, to be saved soon. If too many are kept, save them first, as `save` does, or refuse it."""
+    async def record(self, *updates: dict[str, Any]) -> None:
+        """Keep updates, all or none, to be saved soon. If too many are kept, save them first, as `save` does.
+
+        Raises `MessageTooLarge` for an update that could not be sent when the session is loaded.
+        """
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
-        self._unsaved.add(update)
+        self._unsaved.add(updates)
         self._save_soon()
 
     async def save(self) -> None:
@@ -109,15 +136,16 @@ class ActiveSession:
             with suppress(Exception):
                 await asyncio.shield(self._saving)
         try:
-            if self._saving is not None or self._unsaved.size or self._is_changed:  # another task may save the rest
+            if self._is_saving or self._is_changed or self._data.is_open:  # another task may save the rest
                 await asyncio.shield(self._start_saving())  # the store goes on even if this task is cancelled
         except Exception as error:
-            raise InternalError(f"The session cannot be saved: {error}") from error
+            raise not_saved(error) from error
 
     def discard(self) -> None:
         """Drop everything that is not saved."""
         self._unsaved.take()
         self._is_changed = False
+        self._data = SessionData(self._stored.data)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -136,7 +164,25 @@ class ActiveSession:
         return self._saving
 
     async def _save(self) -> None:
-        entries, stored = self._unsaved.take(), self._stored
+        """Save what is new. Data that is no JSON stays as it was in the store, and raises after the rest was saved."""
+        failure: Exception | None = None
+        stored = self._stored
+        try:
+            stored = replace(stored, data=self._data.text())
+        except (TypeError, ValueError) as error:
+            stored, failure = replace(stored, data=self._data.valid_text), error
+        try:
+            if self._unsaved.size or self._is_changed or stored.data != self._stored.data:
+                await self._write(stored)
+        finally:
+            self._saving = None  # not by a callback: until that runs, more may be recorded
+        if self._unsaved.size or self._is_changed:
+            self._save_soon()
+        if failure is not None:
+            raise failure
+
+    async def _write(self, stored: StoredSession) -> None:
+        entries = self._unsaved.take()
         if entries:
             stored = replace(stored, updated_at=_now())
         self._is_changed = False
@@ -146,16 +192,12 @@ class ActiveSession:
             self._unsaved.put_back(entries)
             self._is_changed = True
             raise
-        finally:
-            self._saving = None  # not by a callback: until that runs, more may be recorded
         count = stored.entries + len(entries)
-        self._stored = replace(self._stored, updated_at=stored.updated_at, entries=count)
-        if self._unsaved.size or self._is_changed:
-            self._save_soon()
+        self._stored = replace(self._stored, updated_at=stored.updated_at, data=stored.data, entries=count)
 
     def _saved(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("the session %r cannot be saved: %s", self.id, error)
+            logger.error("the session %r cannot be saved: %s", self.id, error, exc_info=error)
 
     def _change(self, stored: StoredSession) -> None:
         self._stored = stored
@@ -168,11 +210,17 @@ class ActiveSession:
         """All updates so far in their order, as they were written to the wire. Raises what the store raises."""
         await self.save()
         start, end = 0, self._stored.entries
-        while start < end and (page := await self._store.entries(self.id, start, min(_PAGE, end - start))):
+        while start < end and (page := await self._page(start, min(_PAGE, end - start))):
             for text in page:
                 if (update := self._parsed(text)) is not None:
                     yield update
             start += len(page)
+
+    async def _page(self, start: int, count: int) -> Sequence[str]:
+        within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(self._store, "entries_within", None)
+        if within is None:  # stores need not have it
+            return await self._store.entries(self.id, start, count)
+        return await within(self.id, start, count, PAGE_BYTES)
 
     def _parsed(self, text: str) -> dict[str, Any] | None:
         found: Any = None
@@ -194,30 +242,38 @@ def new_session(session_id: str, *, protocol: int, cwd: str, directories: tuple[
     return StoredSession(id=session_id, protocol=protocol, cwd=cwd, updated_at=_now(), directories=directories)
 
 
+def not_saved(error: Exception) -> InternalError:
+    """The error for the client. The log has the text of `error`, which may name files of this machine."""
+    is_changed = isinstance(error, SessionChangedError)
+    why = ": it was changed or deleted by somebody else" if is_changed else ""
+    return InternalError(f"the session cannot be saved{why}")
+
+
+def _cut(title: str, most: int) -> str:
+    return title if len(title) <= most else f"{title[: most - 1]}…"
+
+
 class _Entries:
     """Updates as texts of JSON, in their order. Pieces of text that follow one another in a message become one."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.size = 0
         """The number of characters, or a few more."""
+        self._max_bytes = max_bytes
         self._texts: list[str] = []
         self._shape: dict[str, Any] | None = None  # of the last update, if it is a piece: without its text
         self._pieces: list[str] = []  # the texts of all that have this shape
+        self._piece_size = 0
 
-    def add(self, update: dict[str, Any]) -> None:
-        """Append an update. Raises `TypeError` and `ValueError` for one that is no JSON."""
-        shape, text = _split(update)
-        if shape is None or shape != self._shape:
-            entry = "" if shape else json.dumps(update, separators=(",", ":"), allow_nan=False)
-            self._end_piece()
+    def add(self, updates: Iterable[dict[str, Any]]) -> None:
+        """Append updates. Raises `TypeError` and `ValueError` for one that is no JSON, and `MessageTooLarge`."""
+        for shape, text in [self._read(update) for update in updates]:
             if shape is None:
-                self._texts.append(entry)
-                self.size += len(entry)
-                return
-            self._shape = shape
-            self.size += len(json.dumps(shape))
-        self._pieces.append(text)
-        self.size += len(text)
+                self._end_piece()
+                self._texts.append(text)
+            else:
+                self._add_piece(shape, text)
+            self.size += len(text)
 
     def take(self) -> list[str]:
         """All texts; none are left."""
@@ -230,19 +286,47 @@ class _Entries:
         self._texts[:0] = texts
         self.size += sum(map(len, texts))
 
+    def _read(self, update: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+        """The shape and the text of a piece; for all other updates None, and the text of the entry."""
+        shape, text = _split(update)
+        if shape is not None:
+            return shape, text
+        text = _entry(update)
+        if 4 * len(text) > self._max_bytes and (size := len(text.encode())) > self._max_bytes:
+            raise MessageTooLarge(f"an update of {size} bytes; the limit of this session is {self._max_bytes}")
+        return None, text
+
+    def _add_piece(self, shape: dict[str, Any], text: str) -> None:
+        if shape != self._shape or self._piece_size > _MAX_PIECE:
+            self._end_piece()
+            self._shape = shape
+            self.size += len(_entry(shape))
+        self._pieces.append(text)
+        self._piece_size += len(text)
+
     def _end_piece(self) -> None:
         if (shape := self._shape) is not None:
             whole = {**shape, "content": {**shape["content"], "text": "".join(self._pieces)}}
-            self._texts.append(json.dumps(whole, separators=(",", ":")))
-            self._shape, self._pieces = None, []
+            self._texts.append(_entry(whole))
+            self._shape, self._pieces, self._piece_size = None, [], 0
+
+
+def _entry(update: dict[str, Any]) -> str:
+    """The text of an update: no larger than what came, so without escapes, but where half a surrogate needs them."""
+    text = json.dumps(update, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(update, separators=(",", ":"), allow_nan=False)
+    return text
 
 
 def _split(update: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """A piece of a message of the agent without its text, and the text; None for others, and for one with `_meta`."""
+    """A short piece of a message of the agent without its text, and the text; None for all others."""
     content: Any = update.get("content")
     text: Any = content.get("text") if content.__class__ is dict else None
     kind = str(update.get("sessionUpdate"))
     is_piece = isinstance(text, str) and kind.startswith("agent_") and kind.endswith("_chunk")
-    if not is_piece or "_meta" in update or "_meta" in content:
+    if not is_piece or len(text) > _MAX_PIECE or "_meta" in update or "_meta" in content:
         return None, ""
     return {**update, "content": {**content, "text": ""}}, text

@@ -10,6 +10,7 @@ from typing import Final
 
 from .._base import UNSET
 from ..agent import RemoteClient
+from ..decision import decides
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
@@ -48,6 +49,7 @@ def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator
         yield SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content), call
 
 
+@decides
 async def ask_permission(
     client: RemoteClient,
     session_id: str,

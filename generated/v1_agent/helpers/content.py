@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
+from typing import TypeVar
 
 from .._base import UNSET
 from ..types import (
@@ -22,6 +24,9 @@ from ..types import (
 )
 
 __all__ = ["audio", "image", "link", "resource", "terminal", "text", "tool_content"]
+
+
+T = TypeVar("T")
 
 
 def text(text: str) -> ContentBlockText:
@@ -68,6 +73,13 @@ def tool_content(content: str | ContentBlock | ToolCallContent) -> ToolCallConte
 def as_block(content: str | ContentBlock) -> ContentBlock:
     """A block as it is, and a str as a block of text."""
     return ContentBlockText(text=content) if isinstance(content, str) else content
+
+
+def items_of(values: Iterable[T], name: str) -> list[T]:
+    """A list of the values of the argument `name`. Raises `TypeError` for a text, which has letters as its values."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} is a text, and each of its letters would be an item: write [{values!r:.50}]")
+    return list(values)
 
 
 def _base64(data: bytes | str) -> str:

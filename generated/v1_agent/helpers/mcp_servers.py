@@ -4,6 +4,8 @@
 
 Values of environment variables and headers, arguments, and all of a URL but its host and path are not in `repr`: they
 may be secrets.
+
+A client over the network must not start programs here, nor reach what only this machine or its network can.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from urllib.parse import urlsplit
 
 from .._base import UnsetType
 from ..errors import InvalidParamsError
+from ..transport import current_peer_kind
 from ..types import McpServer
+from .internal_urls import is_internal
 from .mcp_support import McpKind
 
 __all__ = ["AcpParameters", "HttpParameters", "McpParameters", "StdioParameters", "mcp_parameters"]
@@ -66,21 +70,41 @@ McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
 
 def mcp_parameters(
-    servers: Iterable[McpServer] | UnsetType, *, cwd: str | None = None, accept: Sequence[McpKind] = ("stdio", "http")
+    servers: Iterable[McpServer] | UnsetType,
+    *,
+    cwd: str | None = None,
+    accept: Sequence[McpKind] = ("stdio", "http"),
+    allow_local: bool | None = None,
 ) -> list[McpParameters]:
     """The `servers` of a request that opens a session, in their order; equal names stay apart.
 
     `cwd` is that of the session, in which processes start. `accept` are the kinds that the agent can use; it should
     advertise them, as by `mcp_capabilities`. Raises `InvalidParamsError` for a server of another kind, with its index.
+
+    From a client over the network, programs are refused, too, and internal URLs: those of this machine and of private
+    networks, as far as the URL tells. What the name of a host leads to is not looked up. If `allow_local` is true, all
+    clients may ask for them, and if it is false, none. By default, the connection whose message is being handled
+    decides; outside of one, they are taken.
     """
+    is_local = current_peer_kind.get() != "network" if allow_local is None else allow_local
     found = list[McpParameters]()
     for index, server in enumerate([] if isinstance(servers, UnsetType) else servers):
         kind = str(getattr(server, "type", "stdio"))  # protocol 1 has no tag for it
         if kind not in accept:
             text = f"mcpServers[{index}] is of type {kind[:80]!r}: this agent accepts {', '.join(accept) or 'none'}"
             raise InvalidParamsError(text, data={"index": index, "type": kind[:80]})
+        if not is_local and (reason := _local_reason(server, kind)):
+            text = f"Invalid params: mcpServers[{index}] {reason}, which this agent does not take from the network"
+            raise InvalidParamsError(text, data={"index": index, "type": kind[:80]})
         found.append(_read(server, kind, cwd))
     return found
+
+
+def _local_reason(server: Any, kind: str) -> str:
+    """Why only a local client may ask for a server; empty if all may."""
+    if kind == "stdio":
+        return "is a program"
+    return "is at an internal URL" if kind != "acp" and is_internal(server.url) else ""
 
 
 def _read(server: Any, kind: str, cwd: str | None) -> McpParameters:

@@ -15,9 +15,10 @@ McpKind: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 
 
 def mcp_capabilities(*accept: McpKind) -> McpCapabilities:
-    """The `mcp_capabilities` of `AgentCapabilities` for what `mcp_parameters` accepts; all agents accept `stdio`.
+    """The `mcp_capabilities` of `AgentCapabilities` for what `mcp_parameters` accepts.
 
-    `acp` needs a package with the extension `mcp-over-acp`.
+    There is none for `stdio`: by the protocol, all agents accept it. `acp` needs a package with the extension
+    `mcp-over-acp`.
     """
     more: dict[str, Any] = {"acp": True} if "acp" in accept else {}
     return McpCapabilities(http="http" in accept, sse="sse" in accept, **more)

@@ -32,6 +32,10 @@ class ScriptedClient(ScriptedPrompts):
         """The params of `initialize`."""
         return {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": self.capabilities}
 
+    def loading(self) -> tuple[str, dict[str, Any]]:
+        """The method that opens a session again and reports its conversation, and its further params."""
+        return "session/load", {}
+
     async def end_of(self, session_id: str, result: Any) -> str:
         """The stop reason, which the result has."""
         return str(result["stopReason"])

@@ -114,7 +114,7 @@ class ScriptedPeer:
     async def handle(self, method: str, params: Any) -> Any:
         """Answer a request: returns the result, or raises `RequestError`. Override it for more than `answers`."""
         if method not in self.answers:
-            raise MethodNotFoundError(f"Method not found: {method}")
+            raise MethodNotFoundError(method)
         answer = self.answers[method]
         found = answer(params) if callable(answer) else answer
         if isinstance(found, Awaitable):

@@ -60,15 +60,32 @@ class ScriptedPrompts(ScriptedPeer):
     ) -> None:
         super().__init__(answers)
         self.capabilities = dict(capabilities or {})
-        self._is_open = False
+        self._has_agreed = False
+
+    async def initialize(self, **params: Any) -> Any:
+        """Agree on the protocol, with these params in place of those of `hello`; returns the result of the agent.
+
+        `open` and `load` call it if that was not done before.
+        """
+        result = await self.request("initialize", **{**self.hello(), **params})
+        self._has_agreed = True
+        return result
 
     async def open(self, cwd: str = "/", **more: Any) -> str:
-        """Agree on the protocol if that was not done yet, and open a session; returns its id."""
-        if not self._is_open:
-            await self.request("initialize", **self.hello())
-            self._is_open = True
+        """Open a session, with these params besides; returns its id."""
+        if not self._has_agreed:
+            await self.initialize()
         result = await self.request("session/new", **{"cwd": cwd, "mcpServers": [], **more})
         return str(result["sessionId"])
+
+    async def load(self, session_id: str, cwd: str = "/", **more: Any) -> list[Any]:
+        """Open a session again, with these params besides; returns the updates that report the conversation so far."""
+        if not self._has_agreed:
+            await self.initialize()
+        start = len(self.updates(session_id))
+        method, params = self.loading()
+        await self.request(method, **{"sessionId": session_id, "cwd": cwd, "mcpServers": [], **params, **more})
+        return self.updates(session_id)[start:]
 
     def updates(self, session_id: str) -> list[Any]:
         """All updates of a session that have come."""
@@ -94,6 +111,10 @@ class ScriptedPrompts(ScriptedPeer):
 
     def hello(self) -> dict[str, Any]:
         """The params of `initialize`."""
+        raise NotImplementedError
+
+    def loading(self) -> tuple[str, dict[str, Any]]:
+        """The method that opens a session again and reports its conversation, and its further params."""
         raise NotImplementedError
 
     async def end_of(self, session_id: str, result: Any) -> str:

@@ -7,12 +7,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from .._base import UNSET
 from ..types import SessionInfo
 
 __all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]
+
+PAGE_BYTES: Final = 2**20
+"""The memory of a page of sessions above which it ends, and that of the entries that are read at a time."""
+_MAX_CURSOR: Final = 2**13
+"""The longest cursor that is read, in characters: JSON takes much more memory than its text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +68,8 @@ class ListPlace:
     @classmethod
     def from_cursor(cls, cursor: str) -> ListPlace:
         """The place that a cursor stands for. Raises `ValueError` for any other text."""
+        if len(cursor) > _MAX_CURSOR:
+            raise ValueError("a cursor is short")
         try:
             found = json.loads(cursor)
         except RecursionError:
@@ -81,6 +88,10 @@ class SessionStore(Protocol):
 
     Each method is one transaction: it has done all or nothing, and when it returns, killing the process loses nothing.
     Several processes may use a store. `check_store` checks all that.
+
+    An entry may have 32 MiB. A store may also have `async def entries_within(self, session_id, start, count,
+    max_bytes)`: as `entries`, but it ends with the entry that exceeds so many bytes. Without it, loading a session
+    takes the memory of 200 entries, whatever their size.
     """
 
     async def create(self, session: StoredSession) -> None:
@@ -108,7 +119,8 @@ class SessionStore(Protocol):
     ) -> Sequence[StoredSession]:
         """Up to `count` sessions of a version of the protocol, in the order of `ListPlace`, and their `data` left out.
 
-        Only those with entries; if they are given, only those with exactly this `cwd`, and those after a place.
+        Only those with entries; if they are given, only those with exactly this `cwd`, and those after a place. It may
+        end with the session that exceeds 1 MiB of memory.
         """
         ...
 

@@ -8,14 +8,17 @@ import asyncio
 import json
 import os
 import sqlite3
+import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from .session_store import ListPlace, SessionChangedError, StoredSession
+from .memory import memory_of
+from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, StoredSession
 
 __all__ = ["SqliteStore"]
 
@@ -35,6 +38,8 @@ CREATE TABLE entries (
     session_id TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (session_id, number)
 ) WITHOUT ROWID;
 """
+_MEMORY: Final = ":memory:"
+"""The path of a store without a file."""
 _READ: Final = "BEGIN"
 """Begins a transaction that waits for no writer."""
 _INSERT: Final = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, 0)"
@@ -56,10 +61,14 @@ class SqliteStore:
     The file is opened in a thread of its own when it is first used. What a method has written survives the end of the
     process, at any time; after a loss of power, the last transactions may be missing, and the file is intact. It must
     lie on a local disk: file systems of networks do not lock reliably.
+
+    `SqliteStore(":memory:")` has no file, for tests: its sessions are gone with the object, and after `close`. Raises
+    `ValueError` for other names that SQLite does not take for those of files.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        _check_path(os.fspath(path))
+        self._path = None if os.fspath(path) == _MEMORY else Path(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sessions")
         self._opened: list[sqlite3.Connection] = []  # one, or none yet
         weakref.finalize(self, _end, self._opened, self._thread)
@@ -100,16 +109,21 @@ class SqliteStore:
 
     async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:
         """Up to `count` entries in their order, from number `start` on; none of an unknown session."""
+        return await self.entries_within(session_id, start, count, sys.maxsize)
+
+    async def entries_within(self, session_id: str, start: int, count: int, max_bytes: int) -> Sequence[str]:
+        """Up to `count` entries in their order, up to the one that exceeds so many bytes of memory."""
 
         def entries(db: sqlite3.Connection) -> list[str]:
-            return [_value(text) for (text,) in db.execute(_ENTRIES, (_text(session_id), start, count))]
+            rows = db.execute(_ENTRIES, (_text(session_id), start, count))
+            return _page((_value(text) for (text,) in rows), max_bytes)
 
         return await self._run(entries, _READ)
 
     async def page(
         self, protocol: int, *, cwd: str | None, after: ListPlace | None, count: int
     ) -> Sequence[StoredSession]:
-        """Up to `count` sessions that have entries, without their `data`, in the order of `ListPlace`."""
+        """Up to `count` sessions that have entries, without their `data`, of 1 MiB and the last one, in their order."""
         query, values = _LISTED, list[Any]([protocol])
         if cwd is not None:
             query, values = f"{query} AND cwd = ?", [*values, _text(cwd)]
@@ -122,7 +136,7 @@ class SqliteStore:
         query += " ORDER BY updated_at DESC, id DESC LIMIT ?"
 
         def page(db: sqlite3.Connection) -> list[StoredSession]:
-            return [_session(row) for row in db.execute(query, (*values, count))]
+            return _page(_session(row) for row in db.execute(query, (*values, count)))
 
         return await self._run(page, _READ)
 
@@ -158,10 +172,34 @@ class SqliteStore:
             raise
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _page(found: Iterable[T], max_bytes: int = PAGE_BYTES) -> list[T]:
+    """What is found, up to the first that exceeds so much memory."""
+    page, size = list[T](), 0
+    for each in found:
+        page.append(each)
+        size += memory_of(each)
+        if size > max_bytes:
+            break
+    return page
+
+
+def _check_path(path: str) -> None:
+    """Raise `ValueError` for what is a name of SQLite, and no path."""
+    is_name = not path or path.lower().startswith("file:") or (path.startswith(":") and path.endswith(":"))
+    if is_name and path != _MEMORY:
+        raise ValueError(
+            f"{path!r} is no path of a file: for a store without one, use SqliteStore({_MEMORY!r}), and for a file of "
+            f"this name {os.path.join(os.curdir, path)!r}"
+        )
+
+
+def _open(path: Path | None) -> sqlite3.Connection:
     """Open the file, and make it if it is missing. Raises `OSError` and `sqlite3.Error`."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # the files beside it get the same mode
-    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    name = _MEMORY if path is None else os.path.abspath(path)  # so that no name of a file has a meaning for SQLite
+    if path is not None:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # those beside it get the same mode
+    db = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _use_wal(db)
         db.execute("PRAGMA synchronous = NORMAL")
@@ -169,6 +207,8 @@ def _open(path: Path) -> sqlite3.Connection:
         (layout,) = db.execute("PRAGMA user_version").fetchone()
         if layout not in {0, _LAYOUT}:
             raise sqlite3.DatabaseError(f"{path}: a later version of this store has written the file")
+        if path is not None and sys.platform != "win32":
+            _keep_others_out(os.path.realpath(path))
         if not layout:
             for statement in _TABLES.split(";")[:-1]:
                 db.execute(statement)
@@ -178,6 +218,26 @@ def _open(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _keep_others_out(path: str) -> None:
+    """Let the owner alone read a file that was there, and those beside it.
+
+    Raises `PermissionError` for one of somebody else. No file is opened: to close it would drop locks of this process.
+    """
+    for each in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(FileNotFoundError):
+            if os.stat(each).st_mode & 0o077:
+                _restrict(each)
+
+
+def _restrict(path: str) -> None:
+    try:
+        os.chmod(path, 0o600)
+    except PermissionError as error:
+        raise PermissionError(
+            f"{path} belongs to another user, and others can read it: keep the sessions in a file of your own"
+        ) from error
 
 
 def _use_wal(db: sqlite3.Connection) -> None:

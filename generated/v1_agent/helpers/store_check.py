@@ -126,7 +126,10 @@ async def _paged(store: SessionStore, other: SessionStore) -> None:
         "page lists those with entries, by version and folder, the latest first, then the greater id, in any pages"
     )
     _hold(promise, holds=found == [replace(each, entries=1) for each in expected])
-    everywhere: Sequence[StoredSession] = await other.page(1, cwd=None, after=None, count=10_000)
+    everywhere, after = list[StoredSession](), None
+    while page := await other.page(1, cwd=None, after=after, count=10_000):
+        everywhere += page
+        after = page[-1].place
     _hold("without a folder, page lists those of all", holds={*found} <= {*everywhere})
     for session in (*listed, *hidden):
         await store.delete(session.id)
@@ -162,7 +165,12 @@ async def _cancelled(store: SessionStore, other: SessionStore) -> None:
 async def _large(store: SessionStore, other: SessionStore) -> None:
     session = _session()
     await store.create(session)
-    entries = ["x" * 2**20, *map(str, range(2000))]
+    entries = [*("x" * 2**20 for _ in range(3)), *map(str, range(2000))]
     await store.save(session, entries)
     _hold("entries may be large, and many", holds=await _all(other, session) == entries)
+    within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(other, "entries_within", None)
+    if within is not None:
+        found = [*await within(session.id, 0, 2, 2**18), *await within(session.id, 2, 10_000, 2**18)]
+        _hold("entries_within ends with the entry that exceeds its bytes", holds=found == [entries[0], entries[2]])
+        _hold("entries_within has `count` at most", holds=[*await within(session.id, 3, 2, 2**30)] == ["0", "1"])
     await store.delete(session.id)

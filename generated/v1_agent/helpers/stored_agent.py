@@ -8,6 +8,7 @@ from .._base import UNSET
 from ..agent import RemoteClient
 from ..codec import encode
 from ..dispatch import ConnectionClosed
+from ..message import MessageTooLarge
 from ..types import (
     CloseSessionRequest,
     CloseSessionResponse,
@@ -32,7 +33,7 @@ from ..types import (
 from .active_session import ActiveSession
 from .session_info import title
 from .session_store import SessionStore
-from .stored_sessions import RecordingClient, StoredSessions, replay
+from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
 
 __all__ = ["StoredAgent"]
@@ -46,9 +47,8 @@ class StoredAgent(TurnAgent):
 
             async def work(self, params: PromptRequest) -> None:
                 session = self.session(params.session_id)
-                history = session.data or []
-                ...
-                session.data = history
+                history = session.data = session.data or []
+                history.append(...)
 
     It records the prompts and each `session/update` that is sent by `self.client`, and saves them after `save_seconds`
     at most, and before a prompt is answered; a prompt whose conversation cannot be saved ends in an error. A prompt for
@@ -65,9 +65,11 @@ class StoredAgent(TurnAgent):
     def __init__(self, client: RemoteClient) -> None:
         if not hasattr(self, "store"):
             raise TypeError(f'{type(self).__name__} has no store: set one, such as store = SqliteStore("sessions.db")')
-        super().__init__(RecordingClient(client, self._record))
+        recording = RecordingClient(client, self._record)
+        super().__init__(recording)
         self._stored = StoredSessions(
             self.store,
+            recording,
             save_seconds=self.save_seconds,
             max_sessions=self.max_sessions,
             has_turns=self.turns.has_turns,
@@ -129,8 +131,10 @@ class StoredAgent(TurnAgent):
         await self._stored.save_all()
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
-        for block in params.prompt:
-            await active.record(encode(SessionUpdateUserMessageChunk(content=block)))
+        try:
+            await active.record(*(encode(SessionUpdateUserMessageChunk(content=block)) for block in params.prompt))
+        except MessageTooLarge as error:
+            raise too_large(error) from None
         texts = [block.text for block in params.prompt if isinstance(block, ContentBlockText)]
         try:
             if active.name_after("\n".join(texts)):

@@ -14,14 +14,21 @@ from uuid import uuid4
 
 from ..agent import RemoteClient
 from ..errors import InternalError, InvalidParamsError, InvalidRequestError, ResourceNotFoundError
+from ..message import MessageTooLarge
 from ..methods import PROTOCOL_VERSION
-from .active_session import ActiveSession, logger, new_session
-from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
+from ..options import ConnectionOptions
+from .active_session import ActiveSession, logger, new_session, not_saved
+from .memory import MAX_ID, memory_of, shortened
+from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, SessionStore, StoredSession
 
 __all__: list[str] = []
 
 _PAGE: Final = 50
 """The sessions of a page of the list."""
+_MAX_FOLDERS: Final = 2**15
+"""The most memory of the folders of a session, which are kept while it is open, and are in each list of sessions."""
+_ENVELOPE: Final = 2**10
+"""The most bytes of a message around an update."""
 _ENDS: Final = frozenset({"completed", "failed", "cancelled"})
 """The statuses with which a tool call ends."""
 
@@ -30,24 +37,33 @@ class StoredSessions:
     """The sessions of a store, and those of them that are open on a connection."""
 
     def __init__(
-        self, store: SessionStore, *, save_seconds: float, max_sessions: int, has_turns: Callable[[str], bool]
+        self,
+        store: SessionStore,
+        client: RecordingClient,
+        *,
+        save_seconds: float,
+        max_sessions: int,
+        has_turns: Callable[[str], bool],
     ) -> None:
         self.store = store
         self.active: dict[str, ActiveSession] = {}
+        self._max_bytes = client.max_message_bytes - _ENVELOPE
         self._save_seconds = save_seconds
         self._max_sessions = max_sessions
         self._has_turns = has_turns
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
-        """Begin a session. Raises `RequestError` if too many are open, or the folder is relative."""
+        """Begin a session. Raises `RequestError` if too many are open, or the folder is relative or too long."""
         self._check_room()
+        _check_folders(cwd, directories)
         if not (posixpath.isabs(cwd) or ntpath.isabs(cwd)):  # the client may have another system
-            raise InvalidParamsError("Invalid params: cwd must be absolute", data={"cwd": cwd})
+            raise InvalidParamsError("cwd must be absolute", data={"cwd": shortened(cwd)})
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         try:
             await self.store.create(stored)
         except Exception as error:
-            raise InternalError(f"The session cannot be saved: {error}") from error
+            logger.error("the session %r cannot be saved: %s", stored.id, error, exc_info=error)
+            raise not_saved(error) from error
         return self._activate(stored)
 
     async def open(self, session_id: str, cwd: str, directories: Any) -> ActiveSession:
@@ -56,6 +72,7 @@ class StoredSessions:
         Raises `RequestError` if it is unknown, belongs to another folder, too many are open, or somebody else has
         changed it while a turn runs here: the turn would continue a conversation that it has not seen.
         """
+        _check_folders(cwd, directories)
         if (active := self.active.get(session_id)) is not None:
             await self._save_unless_changed(active)
         else:
@@ -64,11 +81,12 @@ class StoredSessions:
         if stored is None or stored.protocol != PROTOCOL_VERSION:
             raise unknown(session_id)
         if normpath(stored.cwd) != normpath(cwd):
-            raise InvalidParamsError("Invalid params: the session belongs to another folder", data={"cwd": stored.cwd})
-        active = self.active.get(session_id)
-        if active is None or active.is_behind(stored):
-            if active is not None and self._has_turns(session_id):
-                raise InternalError("The session was changed by somebody else: load it again after the turn")
+            folder = shortened(stored.cwd)
+            raise InvalidParamsError("the session belongs to another folder", data={"cwd": folder})
+        active, has_turns = self.active.get(session_id), self._has_turns(session_id)
+        if active is None or active.is_behind(stored) or (active.has_other_data(stored) and not has_turns):
+            if active is not None and has_turns:
+                raise InternalError("the session was changed by somebody else: load it again after the turn")
             active = self._activate(stored)
         active.move_to(tuple(directories or ()))
         return active
@@ -84,11 +102,15 @@ class StoredSessions:
         try:
             after = ListPlace.from_cursor(cursor) if isinstance(cursor, str) else None
         except ValueError:
-            raise InvalidParamsError("Invalid params: the cursor is not one of this agent") from None
+            raise InvalidParamsError("the cursor is not one of this agent") from None
         folder = cwd if isinstance(cwd, str) else None
         found = await self.store.page(PROTOCOL_VERSION, cwd=folder, after=after, count=_PAGE + 1)
-        page = [*found[:_PAGE]]
-        return page, page[-1].place.to_cursor() if len(found) > _PAGE else None
+        page, size = list[StoredSession](), 0
+        while len(page) < min(len(found), _PAGE) and size <= PAGE_BYTES:
+            page.append(found[len(page)])
+            size += memory_of(page[-1])
+        has_more = len(page) < len(found) or size > PAGE_BYTES  # a store may have returned less than there is
+        return [*filter(_can_list, page)], page[-1].place.to_cursor() if has_more else None
 
     async def save(self, session_id: str) -> None:
         """Save a session, if it is open. Raises `RequestError` if that fails; then it is tried again later."""
@@ -114,7 +136,9 @@ class StoredSessions:
             raise InvalidRequestError(f"{self._max_sessions} sessions are open: close some of them")
 
     def _activate(self, stored: StoredSession) -> ActiveSession:
-        active = self.active[stored.id] = ActiveSession(self.store, stored, save_seconds=self._save_seconds)
+        active = self.active[stored.id] = ActiveSession(
+            self.store, stored, save_seconds=self._save_seconds, max_bytes=self._max_bytes
+        )
         return active
 
     async def _save_unless_changed(self, active: ActiveSession) -> None:
@@ -129,7 +153,26 @@ class StoredSessions:
 
 def unknown(session_id: str) -> ResourceNotFoundError:
     """The error for a session that is not there, or not open."""
-    return ResourceNotFoundError("Session not found", data={"sessionId": session_id})
+    return ResourceNotFoundError("session not found", data={"sessionId": shortened(session_id)})
+
+
+def too_large(error: MessageTooLarge) -> InvalidParamsError:
+    """The error for a prompt that could not be sent when its session is loaded."""
+    return InvalidParamsError(f"the prompt is too large to be kept: {error}")
+
+
+def _can_list(session: StoredSession) -> bool:
+    can = len(session.id) <= MAX_ID and memory_of(session) <= PAGE_BYTES
+    if not can:
+        logger.warning("the session %.80r is not listed: its texts are too long", session.id)
+    return can
+
+
+def _check_folders(cwd: str, directories: Any) -> None:
+    size = memory_of([cwd, *(directories or ())])
+    if size > _MAX_FOLDERS:
+        limit = f"{_MAX_FOLDERS} bytes of memory, and these take {size}"
+        raise InvalidParamsError(f"cwd and additionalDirectories may take {limit}")
 
 
 async def replay(client: RemoteClient, active: ActiveSession, *, end: str | None) -> None:
@@ -149,7 +192,7 @@ async def replay(client: RemoteClient, active: ActiveSession, *, end: str | None
 async def _send(client: RemoteClient, active: ActiveSession, update: dict[str, Any]) -> None:
     try:  # as it was written, not decoded: the schema may have been another one
         await client.ext_notification("session/update", {"sessionId": active.id, "update": update})
-    except TypeError as error:
+    except (TypeError, MessageTooLarge) as error:
         logger.warning("an entry of the session %r cannot be sent, and is left out: %s", active.id, error)
 
 
@@ -160,7 +203,16 @@ class RecordingClient(RemoteClient):
         vars(self).update(vars(client))
         self._record = record
 
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest message that can be sent."""
+        options = getattr(self._peer, "options", None) or ConnectionOptions()
+        limit: int = options.max_message_bytes
+        return limit
+
     async def session_update(self, params: Any) -> None:
         """Record an update, and send it."""
+        if (check := getattr(self._peer, "check_loop", None)) is not None:
+            check()  # what is refused in another event loop must not be recorded
         await self._record(params)
         await super().session_update(params)

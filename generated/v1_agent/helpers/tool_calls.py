@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from ..decision import decides
 from ..types import (
     ContentBlock,
     PermissionOption,
@@ -26,7 +27,7 @@ from ..types import (
     ToolKind,
 )
 from .call_messages import CANCELLED, appended, ask_permission, first_update
-from .content import tool_content
+from .content import items_of, tool_content
 from .notification import session_update
 from .permissions import PermissionAnswer
 
@@ -70,7 +71,7 @@ def tool_call(
         title=title,
         kind=kind,
         status=status,
-        content=[tool_content(each) for each in content] or UNSET,
+        content=[tool_content(each) for each in items_of(content, "content")] or UNSET,
         locations=_locations(locations) or UNSET,
         raw_input=raw_input,
     )
@@ -150,7 +151,7 @@ class RunningToolCall:
             title=title,
             kind=kind,
             status=status,
-            content=UNSET if content is UNSET else [tool_content(each) for each in content],
+            content=UNSET if content is UNSET else [tool_content(each) for each in items_of(content, "content")],
             locations=UNSET if locations is UNSET else _locations(locations),
             raw_input=raw_input,
             raw_output=raw_output,
@@ -177,6 +178,7 @@ class RunningToolCall:
             await self.add(text)
         await self.update(status="failed")
 
+    @decides
     async def permission(
         self, options: Sequence[PermissionOption] | None = None, *, foreground: bool = True
     ) -> PermissionAnswer:
@@ -221,4 +223,4 @@ def _finish(task: asyncio.Task[None]) -> None:
 
 
 def _locations(locations: Iterable[str | ToolCallLocation]) -> list[ToolCallLocation]:
-    return [ToolCallLocation(path=each) if isinstance(each, str) else each for each in locations]
+    return [ToolCallLocation(path=each) if isinstance(each, str) else each for each in items_of(locations, "locations")]

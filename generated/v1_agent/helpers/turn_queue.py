@@ -21,6 +21,13 @@ def check_work(work: object) -> None:
         raise TypeError(f"the work on a prompt must be a coroutine, found {found}: write `async def`, without `yield`")
 
 
+def _log_exit(work: Coroutine[Any, Any, Any], error: BaseException | None) -> None:
+    """Log `sys.exit` in the work of a turn, which ends the program at once: no handler gets it, and could say so."""
+    if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
+        vars(error)["acp_is_logged"] = True
+        logger.warning("%s has ended the program: %r", getattr(work, "__qualname__", "the work on a prompt"), error)
+
+
 class _Join(asyncio.Future[None]):
     """Waits for a worker. Cancelling the task that waits cancels the worker in the same moment, and is noted."""
 
@@ -89,7 +96,8 @@ class Turn:
             logger.debug("the work of a cancelled turn failed", exc_info=True)
         finally:
             if worker.done() and not worker.cancelled():
-                worker.exception()  # marks it as retrieved: the waiting task may be cancelled as the work fails
+                # this marks it as retrieved: the waiting task may be cancelled as the work fails
+                _log_exit(work, worker.exception())
         return None
 
 

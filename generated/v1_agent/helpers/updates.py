@@ -22,7 +22,7 @@ from ..types import (
     SessionUpdateUserMessageChunk,
     UnstructuredCommandInput,
 )
-from .content import as_block
+from .content import as_block, items_of
 from .notification import UpdateParams, session_update
 from .plan_entries import as_entry
 
@@ -63,7 +63,9 @@ def _id(message_id: str | None) -> dict[str, Any]:
 
 def plan(session_id: str, entries: Iterable[str | PlanEntry]) -> UpdateParams:
     """The whole plan, in the place of the one before. A str is an entry that is pending, of medium priority."""
-    return session_update(session_id, SessionUpdatePlan(entries=[as_entry(entry) for entry in entries]))
+    return session_update(
+        session_id, SessionUpdatePlan(entries=[as_entry(entry) for entry in items_of(entries, "entries")])
+    )
 
 
 def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:

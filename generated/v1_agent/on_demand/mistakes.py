@@ -4,32 +4,74 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from traceback import walk_tb
-from types import FrameType, MemberDescriptorType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from types import FrameType, FunctionType, MemberDescriptorType, UnionType
+from typing import (
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from .._base import UNSET, Method, Struct
 from .._decode import excerpt
 from ..dispatch import Handler, Remote
 
+T = TypeVar("T")
+
 _MAX_NAMED: Final = 4
+_MAX_SHOWN: Final = 100
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
+
+
+def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
+    """What `explain` returns; `otherwise` if it fails, as for a value that raises when somebody looks at it.
+
+    So an explanation never hides the error that it is about.
+    """
+    try:
+        return explain(*values)
+    except Exception:
+        return otherwise
 
 
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
+def in_handler(
+    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
+) -> TypeError | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
-    `found` is `UNSET` if it has not returned. None if the method itself has raised `error`.
+    `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
+    extends, has called a method of the user in vain, or where the user has called a function of this package with
+    something else than it takes. None if the method itself has raised `error`.
     """
+    return safely(_in_handler, handler, name, found, error, otherwise=None)
+
+
+def _in_handler(
+    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
+) -> TypeError | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
-    if error.__traceback__ is None or error.__traceback__.tb_next is not None or inspect.isawaitable(found):
+    if error.__traceback__ is None:
+        return None
+    if error.__traceback__.tb_next is not None:
+        return _in_override(kind, error) or in_argument(error)
+    if inspect.isawaitable(found):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -37,6 +79,100 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
     if inspect.isasyncgen(found):
         return TypeError(f"{method} is an async generator: send messages by the stub, without `yield`, and {hint}")
     return TypeError(f"{method} returned {shown(found)}, which cannot be awaited: {hint}")
+
+
+def _in_override(kind: type[Any], error: Exception) -> TypeError | None:
+    """The explanation for a method that a base of this package calls, and that has other parameters or no `async`."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    if not _is_ours(frame.f_globals.get("__name__", "")):
+        return None
+    for name, theirs, ours in _overridden(kind):
+        is_async = inspect.iscoroutinefunction(ours)
+        hint = f"write `{'async ' * is_async}def {name}{_signature(kind, name)}`"
+        if str(error).startswith(f"{theirs.__qualname__}()"):
+            return TypeError(f"{kind.__name__}.{name} cannot be called as its base does ({error}): {hint}")
+        is_plain = is_async and not inspect.iscoroutinefunction(theirs)
+        if is_plain and ("await" in str(error) or "coroutine" in str(error)):
+            return TypeError(f"{kind.__name__}.{name} is no coroutine function ({error}): {hint}")
+    return None
+
+
+def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionType]]:
+    """The methods of the user that override one of this package, each with that."""
+    for name in dict.fromkeys(name for base in kind.__mro__ if not _is_ours(base.__module__) for name in vars(base)):
+        found = [(base, inspect.unwrap(vars(base)[name])) for base in kind.__mro__ if name in vars(base)]
+        ours = [method for base, method in found if _is_ours(base.__module__) and isinstance(method, FunctionType)]
+        owner, theirs = found[0]
+        if ours and not _is_ours(owner.__module__) and isinstance(theirs, FunctionType):
+            yield name, theirs, ours[0]
+
+
+def in_argument(error: BaseException) -> TypeError | None:
+    """The explanation for a call of a function of this package that has failed there; None for any other error."""
+    frames = [each for each in walk_tb(error.__traceback__) if not _is_of_python(each[0])]
+    ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
+    if not start or not all(ours[start:]):
+        return None
+    place, called = _place(*frames[start - 1]), frames[start][0]
+    if place in str(error):  # it was explained already
+        return None
+    misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
+    what = misfit or f"failed: {reason_of(error)}"
+    return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
+
+
+def _misfit_in_call(called: FrameType) -> str | None:
+    """The argument of a function of this package that is not of its type; None if there is none."""
+    code, values = called.f_code, called.f_locals
+    is_method = "self" in values
+    found = getattr(values["self"], code.co_name, None) if is_method else called.f_globals.get(code.co_name)
+    function = inspect.unwrap(getattr(found, "__func__", found)) if callable(found) else None
+    if not isinstance(function, FunctionType) or function.__code__ is not code:
+        return None
+    texts, hints = inspect.get_annotations(function), get_type_hints(function)
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        misfit = _misfit(values[name], hints[name], "", str(texts[name])) if name in hints else None
+        if misfit is not None:
+            hint = hint_for(misfit.value, misfit.expected)
+            return f"got {shown(misfit.value)} for {name}{misfit.path}; expected {misfit.expected}{hint}"
+    return None
+
+
+def _is_of_python(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names
+
+
+def in_factory(factory: Any, error: TypeError, *stubs: object) -> TypeError:
+    """The explanation for a factory that cannot be called with `stubs`; `error` itself if it has failed later."""
+    return safely(_in_factory, factory, error, stubs, otherwise=error)
+
+
+def _in_factory(factory: Any, error: TypeError, stubs: tuple[object, ...]) -> TypeError:
+    base, name = handler_of(stubs[0]), name_of(factory)
+    names = [*inspect.signature(base).parameters]
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        is_of_base = str(error).startswith(f"{base.__name__}.__init__()")
+        return (
+            TypeError(f"{name} failed ({error}): call `super().__init__({', '.join(names)})`") if is_of_base else error
+        )
+    if isinstance(factory, type) and not issubclass(factory, base):
+        return TypeError(f"{name} does not extend {base.__name__} ({error}): write `class {name}({base.__name__})`")
+    parameters = ", ".join(f"{each}: {type(stub).__name__}" for each, stub in zip(names, stubs))
+    takes = f"def __init__(self, {parameters})" if isinstance(factory, type) else f"def {name}({parameters})"
+    return TypeError(f"{name} cannot be called with the stub of its peer ({error}): write `{takes}`")
+
+
+def handler_of(stub: object) -> type[Any]:
+    """The class to extend for a handler that calls its peer by `stub`."""
+    module = next(each.__module__ for each in type(stub).__mro__ if _is_ours(each.__module__))
+    found = (each for each in vars(sys.modules[module]).values() if inspect.isclass(each) and "METHODS" in vars(each))
+    return next(each for each in found if each.__module__ == module and not issubclass(each, Remote))
+
+
+def name_of(factory: Any) -> str:
+    """The name of a class or function."""
+    return str(getattr(factory, "__qualname__", type(factory).__name__)).rpartition("<locals>.")[2]
 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
@@ -53,7 +189,7 @@ def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
 
 def _signature(kind: type[Any], name: str) -> str:
     """The signature of a method as the class of this package has it."""
-    owner = next(base for base in kind.__mro__ if "METHODS" in vars(base) and hasattr(base, name))
+    owner = next(base for base in kind.__mro__ if _is_ours(base.__module__) and hasattr(base, name))
     return str(inspect.signature(getattr(owner, name))).replace("'", "")
 
 
@@ -95,6 +231,17 @@ def failed_at(error: BaseException) -> str:
     return f" in {_place(*passed[-1])}" if passed else ""
 
 
+def waits_at(task: asyncio.Task[Any]) -> str:
+    """The place in the user's code where a task waits, for a message; empty if it is not known."""
+    found, each = "", cast("Any", task.get_coro())
+    while each is not None:
+        frame = getattr(each, "cr_frame", None) or getattr(each, "gi_frame", None)
+        if frame is not None and not _is_ours(name := frame.f_globals.get("__name__", "")):
+            found = found if name.startswith("asyncio.") else f"; it waits at {_place(frame, frame.f_lineno)}"
+        each = getattr(each, "cr_await", None) or getattr(each, "gi_yieldfrom", None)
+    return found
+
+
 def _place(frame: FrameType, line: int) -> str:
     code = frame.f_code
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]  # Python 3.11 and later
@@ -103,8 +250,12 @@ def _place(frame: FrameType, line: int) -> str:
 
 def shown(value: Any) -> str:
     """A value for a message: its class, and the start of a text."""
+    return safely(_shown, value, otherwise=_with_article(type(value).__name__))
+
+
+def _shown(value: Any) -> str:
     if value is None or value is UNSET or isinstance(value, (bool, int, float)):
-        return repr(value)
+        return repr(value)[:_MAX_SHOWN]
     if isinstance(value, MemberDescriptorType):  # `Class.attribute`, not that of an instance
         value = value.__objclass__
     if isinstance(value, type):
@@ -117,7 +268,7 @@ def hint_for(value: Any, expected: str = "") -> str:
     """A hint for a value of the wrong type; empty if there is none."""
     if isinstance(value, (type, MemberDescriptorType)):
         return ": call the class to make an instance"
-    if inspect.iscoroutine(value):
+    if inspect.isawaitable(value):
         return ": is an `await` missing?"
     return f": construct {expected}(...)" if isinstance(value, dict) and expected.isidentifier() else ""
 
@@ -131,14 +282,20 @@ class _Misfit(NamedTuple):
 
 
 def _fault(value: Any, kind: Any, error: Exception) -> str:
-    found = _misfit(value, kind, "", _name(kind))
+    why = reason_of(error)
+    found = safely(_misfit, value, kind, "", _name(kind), otherwise=None)
     if found is None:
-        return f"{shown(value)} that cannot be encoded: {error}"
+        return f"{shown(value)} that cannot be encoded: {why}"
     hint = hint_for(found.value, found.expected)
     if found.path:
         path = found.path.lstrip(".")
         return f"{shown(value)} whose {path} is {shown(found.value)}; expected {found.expected}{hint}"
     return f"{shown(value)}; expected {_with_article(found.expected)}{hint}"
+
+
+def reason_of(error: BaseException) -> str:
+    """The text of an error that a value has caused."""
+    return "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
@@ -148,20 +305,29 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         found = [_misfit(value, each, path, expected) for each in inner]
-        deepest = max((each for each in found if each is not None), key=lambda each: len(each.path))
-        return None if None in found else deepest
-    if origin is list and isinstance(value, (list, tuple)):
-        item_name = expected[len("list[") : -1] if expected.startswith("list[") else expected
+        misfits = [each for each in found if each is not None]
+        return max(misfits, key=lambda each: len(each.path)) if len(misfits) == len(found) else None
+    if _is_iterable(origin) and isinstance(value, (list, tuple)):
+        item_name = expected.partition("[")[2][:-1] if expected.endswith("]") else expected
         parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(members))
     elif origin is dict and isinstance(value, dict):
         parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in members.items())
     elif isinstance(hint, type) and isinstance(value, Struct) and isinstance(value, hint):
         parts = _fields(value, path)
+    elif hint is Any or isinstance(hint, (str, ForwardRef)):  # the latter where a type contains itself again
+        return None
     else:
         accepted = (int, float) if hint is float else origin or hint
-        fits = value in inner if origin is Literal else hint is Any or isinstance(value, accepted)
+        if _is_iterable(origin) and isinstance(value, (str, bytes)):  # its characters are hardly meant
+            return _Misfit(path, expected, value)
+        fits = value in inner if origin is Literal else isinstance(value, accepted)
         return None if fits else _Misfit(path, expected, value)
     return next(filter(None, (_misfit(*part) for part in parts)), None)
+
+
+def _is_iterable(origin: Any) -> bool:
+    """True for a type whose values hold any number of others of one type."""
+    return isinstance(origin, type) and issubclass(origin, Iterable) and not issubclass(origin, (Mapping, tuple))
 
 
 def _fields(value: Struct, path: str) -> Iterator[tuple[Any, Any, str, str]]:

@@ -10,12 +10,14 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Generator
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias, cast
 
-from ..options import ConnectionOptions
-from ..transport import ByteTransport, LineBuffer, LineWriter
+from ..calls import running_loop
+from ..options import ConnectionOptions, log_program_end, logger, one_line
+from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -37,29 +39,74 @@ class Running(Protocol):
         ...
 
 
-def run(start: Callable[[ByteTransport], Awaitable[Running]], options: ConnectionOptions) -> None:
+Start: TypeAlias = Callable[[ByteTransport], Awaitable[Running]]
+
+
+def run(start: Start, options: ConnectionOptions, *, name: str) -> None:
     """Serve stdin and stdout with the object that `start` returns, until it ends, or until SIGINT or SIGTERM.
 
     Meanwhile `print` and child processes write to stderr, and stdin is empty. Raises `SystemExit` with a message if
-    stdin cannot be read or stdout cannot be written, as on a full disk, but not if the peer has gone.
+    stdin cannot be read or stdout cannot be written, as on a full disk, but not if the peer has gone; and
+    `RuntimeError` where an event loop runs. `name` is that of the caller, for errors.
     """
+    if running_loop() is not None:
+        raise RuntimeError(_WAY_IN.format(name))
     failure: str | None = None
-    _open_closed()
-    with _private_wire() as (stdin, stdout):
-        # without signal handlers (Windows), Ctrl-C is raised here, after the clean-up
-        with contextlib.suppress(KeyboardInterrupt):
-            failure = asyncio.run(_run(start, stdin, stdout, options))
+    with _private_wire(name) as wire:
+        try:
+            # without signal handlers (Windows), Ctrl-C is raised here, after the clean-up
+            with contextlib.suppress(KeyboardInterrupt):
+                failure = asyncio.run(_run(start, wire, options, owns_process=True))
+        except SystemExit as error:
+            log_program_end("a task", error)
+            raise
     if failure is not None:
         sys.exit(failure)
 
 
-async def _run(
-    start: Callable[[ByteTransport], Awaitable[Running]], stdin: int, stdout: int, options: ConnectionOptions
-) -> str | None:
+async def serve(start: Start, options: ConnectionOptions) -> None:
+    """Do what `run` does, in the event loop that runs, and leave all as it was. Raises `OSError` instead."""
+    with _private_wire("serve_stdio") as wire:
+        failure = await _run(start, wire, options, owns_process=False)
+    if failure is not None:
+        raise OSError(failure)
+
+
+_WAY_IN: Final = (
+    "{0} starts an event loop of its own: where one runs, write `await serve_stdio(...)` in place of {0}(...)"
+)
+
+
+def no_coroutine(name: str) -> None:
+    """What `name`, a function that is not `async`, returns: 0 for `sys.exit`, and for `asyncio.run` an error."""
+    return cast("None", _NoCoroutine(name))
+
+
+class _NoCoroutine(int):
+    """An integer that a task takes for a coroutine."""
+
+    def __new__(cls, name: str) -> _NoCoroutine:
+        """`name` is that of the function that returns it."""
+        made = super().__new__(cls)
+        made.name = name
+        return made
+
+    name: str
+
+    def send(self, *_: object) -> Any:
+        """Called by the task."""
+        raise RuntimeError(_WAY_IN.format(self.name))
+
+    throw = close = __await__ = send
+
+
+async def _run(start: Start, wire: tuple[int, int], options: ConnectionOptions, *, owns_process: bool) -> str | None:
     """Serve until the end; returns what failed, if anything."""
-    transport = _open(stdin, stdout, options)
+    transport: Any = _open(*wire, options)
+    if os.environ.get(PEER_KIND) == "network":
+        transport.peer_kind = "network"
     running = await start(transport)
-    with _signals_for(running.stop):
+    with _signals_for(running.stop, owns_process=owns_process):
         try:
             await running.wait_closed()
         finally:
@@ -69,33 +116,38 @@ async def _run(
 
 
 @contextlib.contextmanager
-def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
-    """Call `stop` on the first SIGINT or SIGTERM; a second one ends the process at once.
+def _signals_for(stop: Callable[[], None], *, owns_process: bool) -> Generator[None, None, None]:
+    """Call `stop` on the first SIGINT or SIGTERM; a second one does what it did before, or ends the process at once.
 
     It does not raise `KeyboardInterrupt`: within the event loop that can lose the next step of a task, and closing the
-    loop would wait for this task forever.
+    loop would wait for this task forever. What a program handles that has an event loop of its own is left to it.
     """
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    taken = [number for number, handler in before.items() if owns_process or _is_default(handler)]
 
-    def set_handlers(interrupt: Any) -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-        signal.signal(signal.SIGINT, interrupt)
+    def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
+        with contextlib.suppress(ValueError):  # threads other than the main one have no handlers
+            for number in taken:
+                signal.signal(number, handlers[number] or signal.SIG_DFL)
 
-    def stop_once() -> None:
-        set_handlers(signal.SIG_DFL)
-        stop()
+    def stop_once(*_: object) -> None:
+        set_handlers(dict.fromkeys(taken, signal.SIG_DFL) if owns_process else before)
+        loop.call_soon_threadsafe(stop)
 
-    # Windows has no signal handlers, and neither have threads other than the main one
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in numbers:
-            loop.add_signal_handler(number, stop_once)
+    if sys.platform != "win32":
+        set_handlers(dict.fromkeys(taken, stop_once))
     try:
         yield
     finally:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            set_handlers(signal.default_int_handler)
+        set_handlers(before)
+
+
+def _is_default(handler: Any) -> bool:
+    """True if nobody but Python has set this handler of a signal, or `asyncio.run`, which cancels the main task."""
+    runner = getattr(asyncio, "Runner", ())  # Python 3.11 and later
+    owner = getattr(getattr(handler, "func", None), "__self__", None)
+    return handler in (signal.SIG_DFL, signal.default_int_handler) or isinstance(owner, runner)
 
 
 def _open_closed() -> None:
@@ -111,25 +163,72 @@ def _open_closed() -> None:
 
 
 @contextlib.contextmanager
-def _private_wire() -> Generator[tuple[int, int], None, None]:
-    """Private copies of stdin and stdout; meanwhile, stdin is empty, and stdout is stderr."""
-    _flush_stdout()
-    wire = os.dup(_STDIN), os.dup(_STDOUT)
-    kept = os.dup(_STDIN), os.dup(_STDOUT)
-    blocking = [_is_blocking(descriptor) for descriptor in kept]
+def _private_wire(name: str) -> Generator[tuple[int, int], None, None]:
+    """Private copies of stdin and stdout; meanwhile, stdin is empty, and stdout is stderr.
+
+    Raises `RuntimeError` if they are served already. `name` is that of the caller, for the log.
+    """
+    if not _serving.acquire(blocking=False):
+        raise RuntimeError(f"{name}: stdin and stdout are served already, and a second server would read nothing")
     try:
-        with open(os.devnull, "rb") as nothing:
-            os.dup2(nothing.fileno(), _STDIN)
-        os.dup2(_STDERR, _STDOUT)
-        with contextlib.redirect_stdout(sys.stderr):
-            yield wire
+        _open_closed()
+        wire = os.dup(_STDIN), os.dup(_STDOUT)
+        kept = os.dup(_STDIN), os.dup(_STDOUT)
+        blocking = [_is_blocking(descriptor) for descriptor in kept]
+        try:
+            _pass_on_printed(name)
+            with open(os.devnull, "rb") as nothing:
+                os.dup2(nothing.fileno(), _STDIN)
+            with contextlib.redirect_stdout(sys.stderr):
+                yield wire
+        finally:
+            _flush_stdout()  # code may have kept the original object
+            for copy, original, was_blocking in zip(kept, (_STDIN, _STDOUT), blocking):
+                if sys.platform != "win32":
+                    os.set_blocking(copy, was_blocking)  # other processes may share the pipe
+                os.dup2(copy, original)
+                os.close(copy)
     finally:
-        _flush_stdout()  # code may have kept the original object
-        for copy, original, was_blocking in zip(kept, (_STDIN, _STDOUT), blocking):
-            if sys.platform != "win32":
-                os.set_blocking(copy, was_blocking)  # other processes may share the pipe
-            os.dup2(copy, original)
-            os.close(copy)
+        _serving.release()
+
+
+_serving: Final = threading.Lock()
+
+
+def _pass_on_printed(name: str) -> None:
+    """Let stdout be stderr. What it has buffered must not get on the wire: it goes there, too, with a warning."""
+    if printed := _buffered():
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, printed if printed.endswith(b"\n") else printed + b"\n")
+        text = (
+            "text was printed to stdout before %s: it has gone to stderr, as stdout is for messages. Print it there: %s"
+        )
+        logger.warning(text, name, one_line(printed.strip()))
+
+
+def _buffered() -> bytes:
+    """What was written to stdout and not flushed. Afterwards, stdout is stderr."""
+    source, target = os.pipe()
+    found, end = bytearray(), os.urandom(
+        16
+    )  # without it, a process that has inherited `target` would keep this waiting
+
+    def collect() -> None:
+        while not found.endswith(end):
+            found.extend(os.read(source, _CHUNK))
+
+    reader = threading.Thread(target=collect, daemon=True)  # a buffer may have more than a pipe takes
+    try:
+        os.dup2(target, _STDOUT)
+        reader.start()
+        _flush_stdout()
+        os.write(target, end)
+        reader.join()
+    finally:
+        os.dup2(_STDERR, _STDOUT)
+        os.close(target)
+        os.close(source)
+    return bytes(found[: -len(end)])
 
 
 def _is_blocking(descriptor: int) -> bool:
@@ -139,9 +238,10 @@ def _is_blocking(descriptor: int) -> bool:
 
 
 def _flush_stdout() -> None:
-    if sys.stdout is not None:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
+    for stream in (sys.stdout, sys.__stdout__):  # a program may have replaced the original one
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
 
 
 def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
@@ -163,6 +263,8 @@ def _suits_asyncio(stdin: int, stdout: int) -> bool:
 
 class PipeTransport:
     """Lines over two non-blocking descriptors, of pipes or sockets, without the layers of asyncio's streams."""
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int, max_write_buffer_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()

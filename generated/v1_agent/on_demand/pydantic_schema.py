@@ -8,11 +8,12 @@ This module is imported when pydantic asks for a schema; nothing else in the pac
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
+from types import UnionType
 from typing import Any, Final, cast
 
 from .._base import Struct, UnsetType
@@ -136,7 +137,7 @@ def _properties(kind: type[Struct], handler: Any) -> Iterator[tuple[str, Any]]:
             continue
         hint = hints[field.name]
         is_required = (field.default is MISSING and field.default_factory is MISSING) or _is_tag(hint)
-        shape = handler.generate_schema(_without_unset(hint))
+        shape = handler.generate_schema(_ending(_without_unset(hint)))
         updates = _updates(field.name, details, is_named=not {"ref", "schema_ref"}.isdisjoint(shape))
         yield details.names[field.name], core_schema.typed_dict_field(
             shape, required=is_required, metadata={"pydantic_js_updates": updates}
@@ -153,10 +154,24 @@ def _is_tag(hint: Any) -> bool:
     return typing.get_origin(hint) is typing.Literal and len(typing.get_args(hint)) == 1
 
 
+def _ending(hint: Any) -> Any:
+    """The type, with `Any` in place of the arrays and maps where it contains itself again."""
+    parts = typing.get_args(hint)
+    if any(isinstance(each, (str, typing.ForwardRef)) for each in parts) and typing.get_origin(hint) in (list, dict):
+        return Any
+    if typing.get_origin(hint) in (list, dict):
+        return typing.get_origin(hint)[tuple(map(_ending, parts))]
+    return _union(map(_ending, parts)) if typing.get_origin(hint) in (typing.Union, UnionType) else hint
+
+
 def _without_unset(hint: Any) -> Any:
     if UnsetType not in typing.get_args(hint):
         return hint
-    first, *rest = (each for each in typing.get_args(hint) if each is not UnsetType)
+    return _union(each for each in typing.get_args(hint) if each is not UnsetType)
+
+
+def _union(members: Iterable[Any]) -> Any:
+    first, *rest = members
     for each in rest:
         first = first | each
     return first

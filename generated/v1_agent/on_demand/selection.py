@@ -107,7 +107,7 @@ class Candidates:
         if 0 <= requested < version and unsupported is not None:  # the decoder refuses a negative number
             raise unsupported_error(unsupported, requested, list(self._protocols))
         if has_null_id and not self._protocols[version].null_ids:  # another version would allow it
-            raise InvalidRequestError("Invalid request: `id` must be a string or an integer")
+            raise InvalidRequestError("`id` must be a string or an integer")
         return version
 
 

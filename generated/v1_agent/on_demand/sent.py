@@ -13,7 +13,7 @@ from .._decode import DecodeError, Drop, path_text
 from ..dispatch import Handler, overrides
 from ..errors import RequestError
 from ..message import MAX_DEPTH, Message
-from .mistakes import caller, hint_for, shown
+from .mistakes import caller, hint_for, reason_of, safely, shown
 
 
 class _Part(NamedTuple):
@@ -25,6 +25,10 @@ class _Part(NamedTuple):
 
 def misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes]) -> TypeError | None:
     """The explanation for a value that does not fit its type, as it will be on the wire; None if there is none."""
+    return safely(_misfit_in, message, handler, dumps, otherwise=None)
+
+
+def _misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes]) -> TypeError | None:
     if message.kind == "error" or (message.value is None and message.kind != "result"):
         return None
     part = _part_of(message, handler)
@@ -47,15 +51,20 @@ def not_of_type(subject: str, path: tuple[str | int, ...], reason: DecodeError) 
 
 def unsendable(message: Message, handler: Handler, error: Exception, *, subject: str = "") -> TypeError:
     """The explanation for a value that cannot be written; `subject` begins the sentence if the handler does not."""
-    part, found = _part_of(message, handler), _not_json(message.value)
-    subject = subject or part.subject
-    if found is None:
-        return TypeError(f"{subject} that cannot be sent: {error}")
-    path, value = found
-    misfit = _first_misfit(part.type_, message.value, handler)
+    part, found = _part_of(message, handler), safely(_not_json, message.value, otherwise=None)
+    why = reason_of(error)
+    if found is not None:
+        misfit = safely(_first_misfit, part.type_, message.value, handler, otherwise=None)
+        why = _unlike_json(*found, misfit)
+    return TypeError(f"{subject or part.subject} that cannot be sent: {why}")
+
+
+def _unlike_json(
+    path: tuple[str | int, ...], value: Any, misfit: tuple[tuple[str | int, ...], DecodeError] | None
+) -> str:
+    """The place of a value that JSON cannot express, with what was expected there if that is known."""
     expected = misfit[1].expected if misfit is not None and misfit[0] == path else "a JSON value"
-    text = f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
-    return TypeError(f"{subject} that cannot be sent: {text}")
+    return f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
 
 
 def unsendable_error(message: Message, handler: Handler, error: RequestError) -> TypeError:

@@ -17,7 +17,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from ..transport import LineBuffer
+from ..transport import LineBuffer, PeerKind
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ class ThreadTransport:
 
     `failure` says why one of them failed, unless the peer has gone.
     """
+
+    peer_kind: PeerKind = "process"
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
         self.failure: str | None = None
@@ -57,8 +59,10 @@ class ThreadTransport:
             await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
 
     async def close(self) -> None:
-        """Close stdout. stdin stays open: a thread may be reading it."""
+        """Close stdout, and stdin when a thread that is reading it has read something: it may never do."""
+        self._reads.end(partial(os.close, self._stdin))
         await self._writes.do(lambda: os.close(self._stdout))
+        self._writes.end()
 
     @contextlib.contextmanager
     def _keeping_failure(self, what: str, descriptor: int) -> Generator[None, None, None]:
@@ -99,12 +103,17 @@ class _Worker:
     """A daemon thread that runs functions one after the other."""
 
     def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        while True:
-            self._work.get()()
+        while (work := self._work.get()) is not None:
+            work()
+
+    def end(self, *last: Callable[[], None]) -> None:
+        """End the thread, after what it has to do and these functions."""
+        for work in (*last, None):
+            self._work.put(work)
 
     async def do(self, work: Callable[[], T]) -> T:
         """Run `work` in the thread; returns what it returns, and raises what it raises."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..message import Message, Unreadable
 from ..options import ConnectionOptions, logger
-from ..transport import Transport
+from ..transport import PeerKind, Transport, peer_kind_of
 from .secrets import PARAMS, PROPERTIES
 from .trace_file import Mask, TraceFile
 
@@ -35,6 +35,7 @@ class TracedTransport:
         self, transport: Transport, options: ConnectionOptions, path: str | os.PathLike[str], peer: str
     ) -> None:
         self._transport = transport
+        self.peer_kind: PeerKind = peer_kind_of(transport)
         self._peer = peer
         self._start = monotonic()
         mask = None if options.trace_secrets else Mask(PROPERTIES, PARAMS)

@@ -11,6 +11,7 @@ import base64
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -20,13 +21,32 @@ MAX_FILE: Final = 64 * 2**20
 """A file that would get larger is renamed, with ".1" at the end, and a new one begins: two of them are kept."""
 MAX_LINE: Final = 32 * 2**20
 """Of a longer message, only the start is recorded."""
-_MAX_VALUES: Final = 500_000
+MAX_VALUES: Final = 500_000
 """The same for a message with more values than that: parsing it would take too much memory."""
+_NO_SIGN: Final = bytes(byte for byte in range(256) if byte not in b',:"')
+_CHUNK: Final = 2**16
 _START: Final = 512
+_OBJECT: Final = re.compile(r'\{\s*"')
+_DECORATION: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -Z^-~]|[\x00-\x1a\x1c-\x20\x7f\ufeff]"
+)
+"""An escape sequence of a terminal, a control character or a blank."""
+_MOST_WORK: Final = 4
+"""How many times the characters of a line may be read to find a message in it, but for short lines."""
+_LEAST_WORK: Final = 2**20
 _MASKED: Final = "***"
 _MAX_ASKED: Final = 100
 _ONE_LINE: Final = {ord(each): " " for each in "\r\n"}
 """JSON may have line ends between its tokens, and nowhere else."""
+
+
+class _Asked:
+    """A request whose result is secret, or several with its id."""
+
+    def __init__(self, sender: str, number: object) -> None:
+        self.sender = sender
+        self.id = number
+        self.count = 1
 
 
 class Mask:
@@ -40,34 +60,68 @@ class Mask:
         self._properties = properties
         self._params = params
         self._names = [json.dumps(name).encode() for name in (*properties, *params)]
-        self._asked: dict[tuple[str, object], None] = {}  # requests whose results are secret
+        self._methods = self._names[len(properties) :]
+        self._asked: list[_Asked] = []  # requests whose results are secret
+        self._hides_all = False  # too much is not known: every result may be secret
 
     def first_name(self, text: bytes) -> int:
         """Where a name that comes before secrets may be for the first time; -1 if there is none.
 
         An escape may be a letter of it.
         """
-        return min((at for at in map(text.find, (*self._names, b"\\u", b"\\/")) if at >= 0), default=-1)
+        results = [b'"result"'] if self._asked or self._hides_all else []
+        return min((at for at in map(text.find, (*self._names, *results, b"\\u", b"\\/")) if at >= 0), default=-1)
 
     def concerns(self, text: bytes) -> bool:
         """True if the message may have secrets."""
-        return bool(self._asked) or self.first_name(text) >= 0
+        return bool(self._asked) or self._hides_all or self.first_name(text) >= 0
+
+    def asks(self, text: bytes) -> bool:
+        """True if a message that is not read may be a request with a secret result."""
+        return any(each in text for each in self._methods)
+
+    def hide_results(self) -> None:
+        """Mask the results of all later messages: there may be requests that are not known."""
+        self._hides_all = True
 
     def masked(self, message: Any, sender: str, to: str) -> Any:
         """The message without its secrets."""
         if _is_array(message):
             return [self.masked(each, sender, to) for each in message]
-        number: Any = message.get("id") if _is_object(message) else None
-        if not isinstance(number, (int, str)):
+        if not _is_object(message):
             return self._value(message)
-        if self._asks(message):
-            self._asked[sender, number] = None
-            if len(self._asked) > _MAX_ASKED:
-                del self._asked[next(iter(self._asked))]
-        elif "method" not in message and (to, number) in self._asked:
-            del self._asked[to, number]
+        if "result" in message and self._is_hidden_result(message, to):
             return {name: _hidden(each) if name == "result" else self._value(each) for name, each in message.items()}
+        if "method" in message:
+            self._note_request(message, sender)
+        elif "result" not in message:
+            self._is_hidden_result(message, to)  # an error: the request has ended
         return self._value(message)
+
+    def _note_request(self, message: dict[str, Any], sender: str) -> None:
+        """Note a request with a secret result, and one that has the same id until then."""
+        number = message.get("id")
+        found = self._of(number, sender)
+        if found is not None:
+            found.count += 1
+        elif self._asks(message):
+            self._hides_all = self._hides_all or len(self._asked) >= _MAX_ASKED
+            if not self._hides_all:
+                self._asked.append(_Asked(sender, number))
+
+    def _is_hidden_result(self, message: dict[str, Any], to: str) -> bool:
+        """True for a response whose result is secret. Those without an id cannot be told apart."""
+        found = self._of(message.get("id"), to)
+        if found is not None and found.id is not None:
+            found.count -= 1
+            if not found.count:
+                self._asked.remove(found)
+        return found is not None or self._hides_all
+
+    def _of(self, number: object, asker: str) -> _Asked | None:
+        """The secret request with an id, whatever that is. Who has sent it may not be known."""
+        same = (each for each in self._asked if each.id == number)
+        return next((each for each in same if each.sender == asker or not (each.sender and asker)), None)
 
     def _asks(self, message: Any) -> bool:
         """True for a request with a secret result, and for one that has it within: a proxy passes it on like that."""
@@ -115,22 +169,93 @@ def _hidden(value: Any, shown: frozenset[str] = frozenset()) -> Any:
     return value if value is None or isinstance(value, bool) else _MASKED
 
 
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def is_too_large(text: bytes, *, max_bytes: int = MAX_LINE) -> bool:
+    """True if a message has more bytes or values than are read, which is told without parsing it."""
+    if len(text) > max_bytes or text.count(b",") + text.count(b":") <= MAX_VALUES:
+        return len(text) > max_bytes
+    signs = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_SIGN).replace(b'""', b"")
+    found = inside = 0
+    for start in range(0, len(signs), _CHUNK):  # split as a whole, it might take more memory than the message
+        pieces = signs[start : start + _CHUNK].split(b'"')
+        found += sum(map(len, pieces[inside::2]))
+        inside ^= (len(pieces) - 1) % 2
+    return found > MAX_VALUES
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+
+
+def split_line(text: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """What comes before and after the JSON-RPC object in a line, and the object; None for a line without one.
+
+    It may have text before it that lacks its line end, and the escape sequences of a terminal on both sides. The time
+    that it takes is in proportion to the length of the line.
+    """
+    plain = text.decode(errors="surrogateescape")
+    at, left = 0, max(_LEAST_WORK, _MOST_WORK * len(plain))
+    while left > 0 and (found := _OBJECT.search(plain, at)) is not None:
+        start = found.start()
+        try:
+            value, at = _DECODER.raw_decode(plain, start)
+        except ValueError as error:
+            left -= getattr(error, "pos", len(plain)) + 1  # from the start of the line: the error counts its lines
+            at = start + 1
+        except RecursionError:
+            return None
+        else:
+            left -= at - start
+            if isinstance(value, dict) and "jsonrpc" in value and not _DECORATION.sub("", plain[at:]):
+                before, message, after = map(_encoded, (plain[:start], plain[start:at], plain[at:]))
+                return before, message, after
+    return None
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
 def payload(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str:
-    """The members of a line for a message: `msg` if it is an array or an object of JSON, otherwise `raw`."""
-    if len(text) > MAX_LINE or text.count(b",") + text.count(b":") > _MAX_VALUES:
+    """The members of a line for a message: `msg` if it is an array or an object of JSON, otherwise `raw`.
+
+    If the line has more than the message, `before` and `after` have the start of that.
+    """
+    if is_too_large(text):
+        if mask is not None and mask.asks(text):
+            mask.hide_results()
         return _raw(text[:_START], mask) + ',"cut":true'
+    found = _message(text, mask, sender=sender, to=to)
+    if found is None and (parts := split_line(text)) is not None:
+        found = _message(parts[1], mask, sender=sender, to=to)
+        around = {"before": parts[0], "after": parts[2]}
+        more = [f',"{name}":{_json(_without_secrets(each, mask))}' for name, each in around.items() if each.strip()]
+        found = None if found is None else found + "".join(more)
+    return _raw(text, mask) if found is None else found
+
+
+def _message(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str | None:
+    """The member for an array or an object of JSON; None for other texts."""
     try:
         plain = text.decode()
         found = json.loads(plain, parse_constant=_refuse)
         if not isinstance(found, (dict, list)):
-            return _raw(text, mask)
+            return None
         if mask is None or not mask.concerns(text):
             return f'"msg":{plain.strip().translate(_ONE_LINE)}'
         shown = mask.masked(found, sender, to)
         # not the text that came: of two members with one name, only the last was seen
         return f'"msg":{_json(shown)}' + (',"masked":true' if shown != found else "")
     except (ValueError, RecursionError):
-        return _raw(text, mask)
+        return None
+
+
+def _without_secrets(text: bytes, mask: Mask | None) -> str:
+    """The start of a text, which ends before what may be a secret."""
+    at = -1 if mask is None else _first_secret(text, mask)
+    return (text if at < 0 else text[:at])[:_START].decode(errors="replace")
 
 
 def _raw(text: bytes, mask: Mask | None) -> str:
@@ -152,10 +277,6 @@ def _first_secret(text: bytes, mask: Mask) -> int:
         return 0
     found = mask.first_name(text[min(starts) :])
     return found if found < 0 else min(starts) + found
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _json(value: object) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .files import FileClient, Files
+    from .idle_time import TurnStalledError
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
-    from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .scripted_agent import ScriptedAgent
     from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
         Usage, UserMessage,
     )
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
-    from .terminals import ClientTerminal, TerminalClient, Terminals
-    from .tool_subjects import PermissionSubject
+    from .terminals import ClientTerminal, TerminalClient, Terminals, terminal_environment, terminal_subject
+    from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = [
     "AgentMessage", "AttributesChange",
@@ -42,10 +43,12 @@ __all__ = [
     "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
+    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
+    "PermissionSubject", "PlanChange",
     "ScriptedAgent", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry",
-    "SessionState", "SlowReaderError",
+    "SessionFullError", "SessionState", "SlowReaderError",
     "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
+    "TurnStalledError",
     "Usage", "UserMessage",
     "audio",
     "image",
@@ -55,7 +58,7 @@ __all__ = [
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
     "select_permission", "select_permission_option",
-    "terminal", "text", "tool_content",
+    "terminal", "terminal_environment", "terminal_subject", "text", "tool_content",
 ]
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
@@ -63,19 +66,22 @@ _MODULES = {
     "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_support",
     "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
     "PermissionAsked": "session_core", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
+    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
     "PlanChange": "session_entries", "ScriptedAgent": "scripted_agent", "ScriptedTurn": "scripted_turns",
     "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionState": "session_state",
-    "SlowReaderError": "prompt_turns", "TerminalClient": "terminals", "Terminals": "terminals",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns", "Usage": "session_entries",
+    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionFullError": "prompt_turns",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "TerminalClient": "terminals",
+    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
+    "TurnResult": "prompt_turns", "TurnStalledError": "idle_time", "Usage": "session_entries",
     "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
     "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "offer_terminal_login": "login_methods",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
     "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
-    "terminal": "content", "text": "content", "tool_content": "content",
+    "terminal": "content", "terminal_environment": "terminals", "terminal_subject": "terminals", "text": "content",
+    "tool_content": "content",
 }
 # fmt: on
 

@@ -9,6 +9,7 @@ From ACP v1, 2026-11-02.
 from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
+from ..decision import Decision, decides
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
@@ -21,8 +22,17 @@ from ..handshake import CapabilityError, advertise
 from ..message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from ..options import ConnectionOptions
 from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from ..stdio import run_agent, serve_agent
-from ..transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from ..stdio import run_agent, serve_agent, serve_stdio
+from ..thread_calls import BlockingStub, blocking
+from ..transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
@@ -87,7 +97,7 @@ __all__ = [
     "Annotations", "AuthCapabilities", "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther",
     "AuthMethodTerminal", "AuthenticateRequest", "AuthenticateResponse", "AuthenticationRequiredError",
     "AvailableCommand", "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
+    "BlobResourceContents", "BlockingStub", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "Client",
     "ClientCapabilities", "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse",
     "CompactionCapabilities", "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection",
@@ -99,7 +109,7 @@ __all__ = [
     "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
     "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
     "CreateTerminalRequest", "CreateTerminalResponse",
-    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
+    "Decision", "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -118,9 +128,9 @@ __all__ = [
     "MemoryTransport", "Message", "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems",
     "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
-    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
-    "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest",
+    "PromptResponse", "ProtocolVersion",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteAgent",
     "RemoteClient", "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeOther", "RequestPermissionOutcomeSelected",
@@ -148,11 +158,12 @@ __all__ = [
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WireForm", "WriteTextFileRequest",
     "WriteTextFileResponse",
     "advertise",
-    "connect",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent", "spawn_agent",
+    "serve_agent", "serve_stdio", "spawn_agent",
 ]
 # fmt: on

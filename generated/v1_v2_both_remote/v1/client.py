@@ -161,7 +161,7 @@ class Client(Handler):
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: fs/write_text_file")
+        raise MethodNotFoundError("fs/write_text_file")
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
         """Fetches the text of a file from the client's environment. Call it only if the client advertises
@@ -169,14 +169,14 @@ class Client(Handler):
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: fs/read_text_file")
+        raise MethodNotFoundError("fs/read_text_file")
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a tool call that may be sensitive; the client shows the options
         and returns the choice. After cancelling the turn with `session/cancel`, the client must answer with the
         `cancelled` outcome.
         """
-        raise MethodNotFoundError("Method not found: session/request_permission")
+        raise MethodNotFoundError("session/request_permission")
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
         """Starts a command in a terminal of the client and answers at once, while it still runs. Ask `terminal/output`
@@ -184,7 +184,7 @@ class Client(Handler):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: terminal/create")
+        raise MethodNotFoundError("terminal/create")
 
     async def terminal_output(self, params: TerminalOutputRequest) -> TerminalOutputResponse:
         """Fetches what a terminal has printed so far without blocking until the command ends; the exit status is
@@ -192,7 +192,7 @@ class Client(Handler):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: terminal/output")
+        raise MethodNotFoundError("terminal/output")
 
     async def terminal_release(self, params: ReleaseTerminalRequest) -> ReleaseTerminalResponse:
         """Frees a terminal, killing its command if still running; call `terminal/wait_for_exit` first to let it finish.
@@ -201,14 +201,14 @@ class Client(Handler):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: terminal/release")
+        raise MethodNotFoundError("terminal/release")
 
     async def terminal_wait_for_exit(self, params: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
         """Blocks until the command in a terminal ends, then reports how it exited.
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: terminal/wait_for_exit")
+        raise MethodNotFoundError("terminal/wait_for_exit")
 
     async def terminal_kill(self, params: KillTerminalRequest) -> KillTerminalResponse:
         """Stops a terminal's command but keeps its `terminalId` valid, for instance to collect the last output after a
@@ -216,14 +216,14 @@ class Client(Handler):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: terminal/kill")
+        raise MethodNotFoundError("terminal/kill")
 
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by having the client show a form or send them to a URL.
 
         Needs `clientCapabilities.elicitation.form` or `clientCapabilities.elicitation.url` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: elicitation/create")
+        raise MethodNotFoundError("elicitation/create")
 
     async def session_update(self, params: SessionNotification) -> None:
         """Tells the client what happens in a session as it happens: message chunks, tool calls, plans. Keep accepting

@@ -9,6 +9,7 @@ From ACP v2, 2026-11-02.
 from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
+from ..decision import Decision, decides
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
@@ -22,8 +23,17 @@ from ..handshake import CapabilityError, advertise
 from ..message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from ..options import ConnectionOptions
 from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from ..stdio import run_agent, serve_agent
-from ..transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from ..stdio import run_agent, serve_agent, serve_stdio
+from ..thread_calls import BlockingStub, blocking
+from ..transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
@@ -95,7 +105,7 @@ __all__ = [
     "AuthMethodTerminal", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandCommand",
     "AvailableCommandInput", "AvailableCommandInputOther", "AvailableCommandInputText", "AvailableCommandOther",
     "BackgroundWork", "BackgroundWorkOther", "BackgroundWorkTerminal", "BackgroundWorkToolCall", "BlobResourceContents",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "CancelRequestNotification", "CancelSessionNotification", "CancelTerminalRequest",
     "CancelTerminalResponse", "CancelToolCallRequest", "CancelToolCallResponse", "CapabilityError", "Client",
     "ClientAuthCapabilities", "ClientCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionId",
@@ -107,9 +117,9 @@ __all__ = [
     "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest", "CreateElicitationRequestUrlSession",
     "CreateElicitationResponse", "CreateElicitationResponseAccept", "CreateElicitationResponseCancel",
     "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
-    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "DiffChange", "DiffChangeAdd", "DiffChangeCopy",
-    "DiffChangeDelete", "DiffChangeModify", "DiffChangeMove", "DiffChangeOther", "DiffFileType", "DiffPatch",
-    "DiffPatchFormat", "DiffPathChange", "DiffPathPairChange", "Drop",
+    "Decision", "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "DiffChange", "DiffChangeAdd",
+    "DiffChangeCopy", "DiffChangeDelete", "DiffChangeModify", "DiffChangeMove", "DiffChangeOther", "DiffFileType",
+    "DiffPatch", "DiffPatchFormat", "DiffPathChange", "DiffPathPairChange", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -126,10 +136,11 @@ __all__ = [
     "McpStdioCapabilities", "MediaType", "MemoryTransport", "Message", "MessageId", "MessageTooLarge", "Method",
     "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
-    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PlanId", "PlanUpdateContent", "PlanUpdateContentItems",
-    "PlanUpdateContentOther", "PromptAudioCapabilities", "PromptCapabilities", "PromptEmbeddedContextCapabilities",
-    "PromptImageCapabilities", "PromptRequest", "PromptResponse", "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PlanId", "PlanUpdateContent",
+    "PlanUpdateContentItems", "PlanUpdateContentOther", "PromptAudioCapabilities", "PromptCapabilities",
+    "PromptEmbeddedContextCapabilities", "PromptImageCapabilities", "PromptRequest", "PromptResponse",
+    "ProtocolVersion",
     "RemoteAgent", "RemoteClient", "ReplayFrom", "ReplayFromOther", "ReplayFromStart", "RequestCancelledError",
     "RequestError", "RequestId", "RequestPermissionOutcome", "RequestPermissionOutcomeCancelled",
     "RequestPermissionOutcomeOther", "RequestPermissionOutcomeSelected", "RequestPermissionRequest",
@@ -162,11 +173,12 @@ __all__ = [
     "UnsupportedProtocolVersionErrorData", "UpdateSessionNotification",
     "Wire", "WireForm",
     "advertise",
-    "connect",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent", "spawn_agent",
+    "serve_agent", "serve_stdio", "spawn_agent",
 ]
 # fmt: on

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from .._base import notifications, requests
+from ..decision import asks
 from ..dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
@@ -32,6 +33,7 @@ class RemoteClient(Remote):
     CODEC = CODEC
     METHODS = CLIENT_METHODS
 
+    @asks
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a sensitive operation. If `session/cancel` arrives, the agent
         waits no longer and should withdraw this with `$/cancel_request`; the client then replies with outcome
@@ -39,6 +41,7 @@ class RemoteClient(Remote):
         """
         return await self._call("session/request_permission", params)
 
+    @asks
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by showing a form or by sending them to a URL.
 
@@ -89,7 +92,7 @@ class Agent(Handler):
         """Opens the connection by agreeing on a protocol version, capabilities and authentication methods. Must come
         before other requests; until the first of those it can be sent again, and the last success counts.
         """
-        raise MethodNotFoundError("Method not found: initialize")
+        raise MethodNotFoundError("initialize")
 
     async def auth_login(self, params: LoginAuthRequest) -> LoginAuthResponse:
         """Logs in with an advertised method, so that `session/new` no longer fails with `-32000`. Agents with a
@@ -98,7 +101,7 @@ class Agent(Handler):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: auth/login")
+        raise MethodNotFoundError("auth/login")
 
     async def auth_logout(self, params: LogoutAuthRequest) -> LogoutAuthResponse:
         """Ends the authenticated state; running sessions may or may not survive. Agents with a non-empty `authMethods`
@@ -106,7 +109,7 @@ class Agent(Handler):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: auth/logout")
+        raise MethodNotFoundError("auth/logout")
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Starts an independent conversation, connects its MCP servers and returns its session ID. Fails with `-32000`
@@ -114,21 +117,21 @@ class Agent(Handler):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/new")
+        raise MethodNotFoundError("session/new")
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """Lists the sessions that the agent knows, page by page and optionally for one directory only.
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/list")
+        raise MethodNotFoundError("session/list")
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """Removes a session from those that `session/list` returns. Requires the agent capability `session.delete`.
 
         Needs `capabilities.session.delete` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/delete")
+        raise MethodNotFoundError("session/delete")
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Reopens a session so that its conversation can go on. With `replayFrom`, the agent should send the retained
@@ -136,7 +139,7 @@ class Agent(Handler):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/resume")
+        raise MethodNotFoundError("session/resume")
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Closes a session that is active. Agents must cancel its foreground work as `session/cancel` would, stop its
@@ -144,23 +147,23 @@ class Agent(Handler):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/close")
+        raise MethodNotFoundError("session/close")
 
     async def tool_call_cancel(self, params: CancelToolCallRequest) -> CancelToolCallResponse:
         """Cancels a single tool call and nothing else; allowed only while it advertises `capabilities.cancel`. Success
         means accepted: wait for a `tool_call_update` with a final status.
         """
-        raise MethodNotFoundError("Method not found: tool_call/cancel")
+        raise MethodNotFoundError("tool_call/cancel")
 
     async def terminal_cancel(self, params: CancelTerminalRequest) -> CancelTerminalResponse:
         """Stops the process of a single terminal and nothing else; allowed only while it advertises
         `capabilities.cancel`. Success means accepted: wait for a `terminal_update` with `exitStatus`.
         """
-        raise MethodNotFoundError("Method not found: terminal/cancel")
+        raise MethodNotFoundError("terminal/cancel")
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
-        raise MethodNotFoundError("Method not found: session/set_config_option")
+        raise MethodNotFoundError("session/set_config_option")
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Submits a user message. The agent must return its ID upon insertion, without waiting for the work; an error
@@ -168,7 +171,7 @@ class Agent(Handler):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        raise MethodNotFoundError("Method not found: session/prompt")
+        raise MethodNotFoundError("session/prompt")
 
     async def session_cancel(self, params: CancelSessionNotification) -> None:
         """Cancels foreground work and uninserted prompts; listed background work goes on. Agents must treat pending

@@ -160,14 +160,14 @@ class Client(Handler):
         waits no longer and should withdraw this with `$/cancel_request`; the client then replies with outcome
         `cancelled`.
         """
-        raise MethodNotFoundError("Method not found: session/request_permission")
+        raise MethodNotFoundError("session/request_permission")
 
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by showing a form or by sending them to a URL.
 
         Needs `capabilities.elicitation.form` or `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        raise MethodNotFoundError("Method not found: elicitation/create")
+        raise MethodNotFoundError("elicitation/create")
 
     async def session_update(self, params: UpdateSessionNotification) -> None:
         """Reports session activity to the client: messages and their chunks, tool calls, plans, state. After sending

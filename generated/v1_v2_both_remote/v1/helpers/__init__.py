@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
     from .files import FileClient, Files
+    from .idle_time import TurnStalledError
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
-    from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .scripted_agent import ScriptedAgent
     from .scripted_client import ScriptedClient
     from .scripted_prompts import ScriptedAnswer, choose
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
     from .sqlite_store import SqliteStore
     from .store_check import check_store
     from .stored_agent import StoredAgent
-    from .terminals import ClientTerminal, TerminalClient, Terminals
+    from .terminals import ClientTerminal, TerminalClient, Terminals, terminal_environment, terminal_subject
     from .tool_calls import RunningToolCall, tool_call
-    from .tool_subjects import PermissionSubject
+    from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
@@ -61,13 +62,14 @@ __all__ = [
     "ListPlace", "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
+    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
+    "PermissionSubject", "PlanChange",
     "RunningToolCall",
     "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange",
-    "SessionChangedError", "SessionClient", "SessionEntry", "SessionState", "SessionStore", "SlowReaderError",
-    "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
+    "SessionChangedError", "SessionClient", "SessionEntry", "SessionFullError", "SessionState", "SessionStore",
+    "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
-    "TurnResult", "Turns",
+    "TurnResult", "TurnStalledError", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "check_store", "choose", "command", "commands", "config_options",
@@ -79,7 +81,7 @@ __all__ = [
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
-    "terminal", "text", "title", "tool_call", "tool_content",
+    "terminal", "terminal_environment", "terminal_subject", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
 ]
 _MODULES = {
@@ -90,18 +92,20 @@ _MODULES = {
     "McpKind": "mcp_support", "McpParameters": "mcp_servers", "Message": "session_entries",
     "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
     "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
+    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
     "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "ScriptedAgent": "scripted_agent",
     "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
     "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
     "SessionChangedError": "session_store", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionState": "session_state", "SessionStore": "session_store", "SlowReaderError": "prompt_turns",
-    "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
-    "StoredSession": "session_store", "TerminalClient": "terminals", "Terminals": "terminals",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
-    "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
+    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SessionStore": "session_store",
+    "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
+    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TerminalClient": "terminals",
+    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "idle_time", "Turns": "turns",
+    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
@@ -109,8 +113,9 @@ _MODULES = {
     "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
     "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
-    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+    "terminal": "content", "terminal_environment": "terminals", "terminal_subject": "terminals", "text": "content",
+    "title": "session_info", "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage",
+    "user_message": "updates",
 }
 # fmt: on
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .idle_time import TurnStalledError
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
-    from .prompt_turns import SlowReaderError, Turn, TurnResult
+    from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .scripted_agent import ScriptedAgent
     from .scripted_client import ScriptedClient
     from .scripted_prompts import ScriptedAnswer, choose
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from .store_check import check_store
     from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
-    from .tool_subjects import PermissionSubject
+    from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import (
@@ -68,13 +69,14 @@ __all__ = [
     "ListPlace", "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "McpParameters", "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionQuestion", "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
+    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
+    "PermissionSubject", "PlanChange",
     "RunningToolCall",
     "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange",
-    "SessionChangedError", "SessionClient", "SessionEntry", "SessionState", "SessionStore", "SlowReaderError",
-    "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
+    "SessionChangedError", "SessionClient", "SessionEntry", "SessionFullError", "SessionState", "SessionStore",
+    "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
     "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
-    "TurnResult", "Turns",
+    "TurnResult", "TurnStalledError", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "check_store", "choose", "command", "commands", "config_options",
@@ -97,18 +99,20 @@ _MODULES = {
     "LoginRestart": "login", "McpKind": "mcp_support", "McpParameters": "mcp_servers", "Message": "session_entries",
     "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
     "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionQuestion": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
+    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
     "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
     "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "ScriptedAgent": "scripted_agent",
     "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
     "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
     "SessionChangedError": "session_store", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionState": "session_state", "SessionStore": "session_store", "SlowReaderError": "prompt_turns",
-    "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
-    "StoredSession": "session_store", "Terminal": "session_state", "TerminalChange": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
-    "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
+    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SessionStore": "session_store",
+    "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
+    "StoredAgent": "stored_agent", "StoredSession": "session_store", "Terminal": "session_state",
+    "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "idle_time", "Turns": "turns",
+    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
     "diff": "diffs", "idle": "states", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",

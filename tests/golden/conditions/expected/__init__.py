@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -22,29 +23,40 @@ from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import Bare, Target, Word
 
 __all__ = [
     "AGENT_METHODS", "Agent",
-    "Bare", "ByteTransport",
+    "Bare", "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
-    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind",
     "RemoteClient", "RequestError",
     "StreamTransport", "Struct",
     "Target", "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm", "Word",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent",
+    "serve_agent", "serve_stdio",
 ]
 # fmt: on

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, overload
 
 from . import types
 from ._base import Struct
-from ._decode import DecodeError, Drop, anything, boolean, integer, number, reporting_drops, string
+from ._decode import DecodeError, Drop, anything, boolean, excerpt, integer, number, reporting_drops, string
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     try:
         read = DECODERS[type_]
     except (KeyError, TypeError):
-        raise TypeError(f"not a type of this package: {type_!r}") from None
+        raise TypeError("not a type of this package: " + excerpt(type_)) from None
     if on_drop is not None:
         return reporting_drops(read, raw, on_drop)
     try:

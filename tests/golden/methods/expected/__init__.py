@@ -12,6 +12,7 @@ from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -25,8 +26,17 @@ from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     AskRequest, AskRequestChoices, AskRequestText, AskResponse,
     CancelNotification, CancelNotificationId, ChangedNotification,
@@ -38,28 +48,29 @@ from .types import (
 __all__ = [
     "AGENT_METHODS", "Agent", "AgentConnection", "AgentProcess", "AskRequest", "AskRequestChoices", "AskRequestText",
     "AskResponse",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelNotificationId", "CapabilityError", "ChangedNotification", "Client",
     "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Failure", "FailureCode",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "LockedError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "OpenRequest", "OpenResponse",
-    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind",
     "RelayNotification", "RelayRequest", "RelayResponse", "RemoteAgent", "RemoteClient", "RequestError",
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",
     "advertise",
-    "connect",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent", "spawn_agent",
+    "serve_agent", "serve_stdio", "spawn_agent",
 ]
 # fmt: on

@@ -65,11 +65,11 @@ class Agent(Handler):
 
     async def file_open(self, params: OpenRequest) -> OpenResponse:
         """Opens something."""
-        raise MethodNotFoundError("Method not found: file/open")
+        raise MethodNotFoundError("file/open")
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        raise MethodNotFoundError("Method not found: relay/message")
+        raise MethodNotFoundError("relay/message")
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""

@@ -64,11 +64,11 @@ class Client(Handler):
 
     async def ask(self, params: AskRequest) -> AskResponse:
         """`ask`, which the schema does not describe."""
-        raise MethodNotFoundError("Method not found: ask")
+        raise MethodNotFoundError("ask")
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        raise MethodNotFoundError("Method not found: relay/message")
+        raise MethodNotFoundError("relay/message")
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""

@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -22,8 +23,17 @@ from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     ClientCapabilities,
     Gesture, GestureNod, GestureOther,
@@ -34,24 +44,26 @@ from .types import (
 
 __all__ = [
     "AGENT_METHODS", "Agent",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "ClientCapabilities", "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Gate", "Gesture", "GestureNod", "GestureOther",
     "Hat",
     "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError", "InvalidRequestError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
-    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind",
     "RemoteClient", "RequestError",
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent",
+    "serve_agent", "serve_stdio",
 ]
 # fmt: on

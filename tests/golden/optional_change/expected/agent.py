@@ -38,4 +38,4 @@ class Agent(Handler):
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """`initialize`, which the schema does not describe."""
-        raise MethodNotFoundError("Method not found: initialize")
+        raise MethodNotFoundError("initialize")

@@ -9,8 +9,9 @@ From ACP v1, schema.json.
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .codec import decode, encode
-from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy
+from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -26,7 +27,16 @@ from .options import ConnectionOptions
 from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
 from .sources import AgentSource
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     AskRequest, AskRequestChoices, AskRequestText, AskResponse,
     CancelNotification, CancelNotificationId, ChangedNotification,
@@ -38,27 +48,29 @@ from .types import (
 
 __all__ = [
     "AGENT_METHODS", "AgentSource", "AskRequest", "AskRequestChoices", "AskRequestText", "AskResponse",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "Call", "CancelNotification", "CancelNotificationId", "CapabilityError", "ChangedNotification",
     "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Failure", "FailureCode",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "LockedError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "OpenRequest", "OpenResponse",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "Proxy",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "Proxy",
     "RelayNotification", "RelayRequest", "RelayResponse", "RemoteAgent", "RemoteClient", "RequestError",
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm", "WrapRequest", "WrapResponse",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_conductor", "run_proxy",
-    "serve_conductor", "serve_proxy",
+    "serve_conductor", "serve_proxy", "serve_stdio",
 ]
 # fmt: on

@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -22,32 +23,43 @@ from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .stdio import run_agent, serve_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .stdio import run_agent, serve_agent, serve_stdio
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import JSONArray, JSONObject, JSONValue, Leaf, Nested, PingRequest, PingResponse, Scalars, Tree
 
 __all__ = [
     "AGENT_METHODS", "Agent",
-    "ByteTransport",
+    "BlockingStub", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "JSONArray", "JSONObject", "JSONValue",
     "Leaf",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "Nested",
-    "PROTOCOL_VERSION", "ParseError", "Peer", "PingRequest", "PingResponse",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind", "PingRequest", "PingResponse",
     "RemoteClient", "RequestError",
     "Scalars", "StreamTransport", "Struct",
     "Transport", "Tree",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "Wire", "WireForm",
     "advertise",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent",
+    "serve_agent", "serve_stdio",
 ]
 # fmt: on

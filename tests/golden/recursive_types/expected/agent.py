@@ -38,4 +38,4 @@ class Agent(Handler):
 
     async def ping(self, params: PingRequest) -> PingResponse:
         """`ping`, which the schema does not describe."""
-        raise MethodNotFoundError("Method not found: ping")
+        raise MethodNotFoundError("ping")

@@ -24,6 +24,7 @@ from ._decode import (
     Reader,
     anything, array, array_at, at,
     boolean, by_fit,
+    excerpt,
     integer,
     json_object,
     mapping,
@@ -174,7 +175,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     try:
         read = DECODERS[type_]
     except (KeyError, TypeError):
-        raise TypeError(f"not a type of this package: {type_!r}") from None
+        raise TypeError("not a type of this package: " + excerpt(type_)) from None
     if on_drop is not None:
         return reporting_drops(read, raw, on_drop)
     try:

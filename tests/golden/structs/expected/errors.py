@@ -17,7 +17,8 @@ _MAX_SHOWN: Final = 200
 class RequestError(Exception):
     """A JSON-RPC error response (JSON-RPC 2.0, section 5.1).
 
-    Without `code` and `message` it has those of its class. `data` is any JSON; `UNSET` leaves it out.
+    Without `code` and `message` it has those of its class. The classes below put the standard text of their code before
+    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` leaves it out.
     """
 
     code: int = -32603
@@ -26,8 +27,8 @@ class RequestError(Exception):
     """True if the peer has sent it."""
 
     def __init__(self, message: str | None = None, *, code: int | None = None, data: Any = UNSET) -> None:
-        self.message = self.title if message is None else message
-        super().__init__(self.message)
+        super().__init__(self.title if message is None else message)
+        self.message = self.title if message is None else _with_title(self, message)
         if code is not None:
             self.code = code
         self.data = data
@@ -58,8 +59,9 @@ class RequestError(Exception):
             code, message = integer(error["code"]), string(error["message"])
         except (DecodeError, KeyError):
             return InternalError("the peer sent a malformed error", data=raw)
-        kind = ERROR_CLASSES.get(code, RequestError)
-        return kind(message, code=code, data=error.get("data", UNSET))
+        found = ERROR_CLASSES.get(code, RequestError)(message, code=code, data=error.get("data", UNSET))
+        found.message = message  # as it was sent
+        return found
 
 
 class ParseError(RequestError):
@@ -95,6 +97,14 @@ class InternalError(RequestError):
 
     code = -32603
     title = "Internal error"
+
+
+def _with_title(error: RequestError, message: Any) -> Any:
+    """A message that begins with the standard text of the class for a code; what is no text is explained when sent."""
+    title = next((kind.title for kind in ERROR_CLASSES.values() if isinstance(error, kind)), "")
+    if not title or not isinstance(message, str) or message.startswith(title):
+        return message
+    return f"{title}: {message}" if message else title
 
 
 def _shown(data: Any) -> str:

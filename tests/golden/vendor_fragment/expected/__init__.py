@@ -11,6 +11,7 @@ from ._decode import DecodeError, Drop
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
+from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -23,7 +24,16 @@ from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
+from .thread_calls import BlockingStub, blocking
+from .transport import (
+    ByteTransport,
+    MemoryTransport,
+    PeerKind,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .types import (
     BowNotification,
     ClientCapabilities,
@@ -36,23 +46,24 @@ from .types import (
 
 __all__ = [
     "AGENT_METHODS", "AgentConnection", "AgentProcess",
-    "BowNotification", "ByteTransport",
+    "BlockingStub", "BowNotification", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "Client", "ClientCapabilities", "Connection", "ConnectionClosed",
     "ConnectionOptions",
-    "DecodeError", "Drop",
+    "Decision", "DecodeError", "Drop",
     "Gate", "Gesture", "GestureNod", "GestureOther", "GestureWave",
     "Hand",
     "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError", "InvalidRequestError",
     "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
-    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PeerKind",
     "RemoteAgent", "RequestError",
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
     "WaveRequest", "WaveResponse", "Wire", "WireForm",
     "advertise",
-    "connect",
-    "decode", "dispatch_notification", "dispatch_request",
+    "blocking",
+    "connect", "current_peer_kind",
+    "decides", "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "spawn_agent",

@@ -47,7 +47,7 @@ class Client(Handler):
 
         From wave, 2026-05-01.
         """
-        raise MethodNotFoundError("Method not found: _example.org/wave")
+        raise MethodNotFoundError("_example.org/wave")
 
     async def example_org_bowed(self, params: BowNotification) -> None:
         """Somebody bowed.

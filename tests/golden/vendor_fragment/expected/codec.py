@@ -23,6 +23,7 @@ from ._decode import (
     DecodeError, Drop,
     anything, at,
     boolean,
+    excerpt,
     integer,
     json_object,
     number,
@@ -148,7 +149,7 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     try:
         read = DECODERS[type_]
     except (KeyError, TypeError):
-        raise TypeError(f"not a type of this package: {type_!r}") from None
+        raise TypeError("not a type of this package: " + excerpt(type_)) from None
     if on_drop is not None:
         return reporting_drops(read, raw, on_drop)
     try:
