@@ -10,7 +10,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import field_hint, hint, value
-from acpgen.emit.types import alias_target, bounds, render_types
+from acpgen.emit.types import alias_target, bounds, quoted_in, render_types
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
 from acpgen.schema.bundled import Release, list_releases
 from tests.published import FILES, published
@@ -103,7 +103,8 @@ def wanted(definition: Definition, model: Model) -> tuple[str, Attributes]:
         case Alias(type=Scalar() as scalar) if scalar.bounds:
             return same(f"Annotated[{hint(scalar)}, {bounds(scalar)}]"), []
         case _:
-            return same(" | ".join(map(hint, alias_target(definition)))), []
+            quoted = quoted_in(definition, model)
+            return same(" | ".join(hint(each, quoted=quoted) for each in alias_target(definition))), []
 
 
 def default(field: Field) -> str:
