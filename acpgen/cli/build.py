@@ -71,12 +71,13 @@ def _run(
     try:
         for output in given.outputs(names):
             built = build(output.options, full=full)
-            report.add(*built.diagnostics)
+            lost: list[Diagnostic] = []
             if built.plan is not None:
                 from acpgen.handlers import lost_handlers
 
                 built.plan.raise_problems()
-                report.add(*lost_handlers(built, output.options))
+                lost = lost_handlers(built, output.options)
+            report.add(*built.diagnostics, *lost)
             builds.append((output, built))
         if given.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
