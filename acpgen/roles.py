@@ -135,7 +135,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
         runtime={
-            "on_demand/decorated": (),
             "process": (),
             "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
         },
@@ -152,7 +151,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         runtime={
             "chain": (),
             "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
-            "on_demand/decorated": (),
             "on_demand/pipes": (),
             "on_demand/threads": (),
             "hop": (),

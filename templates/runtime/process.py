@@ -226,7 +226,7 @@ class ProcessTransport:
 
         if (found := split_line(line)) is None:
             return None
-        before, message = found
+        before, message, _ = found
         if before.strip():
             self._note_printed(before)
         return message
