@@ -41,7 +41,14 @@ BEFORE = {
     "another message": '{"jsonrpc": "2.0", "method": "_x", "params": {"a": "{"}} ',
     "half a message": '{"jsonrpc": "2.0", "method": "_x", "params": {"a": "',
 }
-BEHIND = {"": "", "a colour": "\x1b[0m", "a title": "\x1b]0;\x07", "a carriage return": "\r", "a bell": " \x07", "a mark": "\ufeff"}
+BEHIND = {
+    "": "",
+    "a colour": "\x1b[0m",
+    "a title": "\x1b]0;\x07",
+    "a carriage return": "\r",
+    "a bell": " \x07",
+    "a mark": "\ufeff",
+}
 
 
 @pytest.fixture
