@@ -126,7 +126,12 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
-        runtime={"on_demand/pipes": (), "on_demand/threads": (), "stdio": ("run_agent", "serve_agent", "serve_stdio")},
+        runtime={
+            "on_demand/pipes": (),
+            "on_demand/standard_streams": (),
+            "on_demand/threads": (),
+            "stdio": ("run_agent", "serve_agent", "serve_stdio"),
+        },
         remote=(*_SERVING, "asgi"),
     ),
     Role.CLIENT: RoleRecord(
@@ -136,6 +141,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         is_open=True,  # clients of today talk to agents of tomorrow
         runtime={
             "process": (),
+            "process_groups": (),
             "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
         },
         remote=(*_CONNECTING, "remote"),
@@ -152,11 +158,13 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "chain": (),
             "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
             "on_demand/pipes": (),
+            "on_demand/standard_streams": (),
             "on_demand/threads": (),
             "hop": (),
             "overriding": ("Call",),
             "passing": (),
             "process": (),
+            "process_groups": (),
             "relay": (),
             "sources": ("AgentSource",),
         },

@@ -352,7 +352,9 @@ OTHER_METHODS = {
         "AttributeError: 'RemoteClient' object has no attribute 'nonsense', called by Echo.session_new in line ",
     ),
     "a blocking call is no params": (
-        "async def session_new(self, params): import asyncio; await asyncio.to_thread(blocking(self.client).session_update, {})",
+        "async def session_new(self, params):\n"
+        "        import asyncio\n"
+        "        await asyncio.to_thread(blocking(self.client).session_update, {})",
         NEW,
         "RemoteClient.session_update got a dict; expected a SessionNotification: construct SessionNotification(...)",
     ),
