@@ -46,6 +46,8 @@ BEHIND = {
     "a colour": "\x1b[0m",
     "a title": "\x1b]0;\x07",
     "a carriage return": "\r",
+    "a query of the terminal": "\x1bP$qm\x1b\\",
+    "an image": "\x1b_Gi=1;AAAA\x1b\\",
     "a bell": " \x07",
     "a mark": "\ufeff",
 }
@@ -117,6 +119,7 @@ HOSTILE = {
     "backslashes": b"\\" * 4_000_000 + b'"}',
     "escapes": b"}" + b"\x1b[0m" * 1_000_000 + b"x",
     "open titles": b"}" + b"\x1b]" * 2_000_000,
+    "queries": b"}" + b"\x1bP \x07" * 250 + b"x",
     "blanks": b"}" + b" " * 4_000_000 + b"x",
     "large text": b'x{"a":"' + b'jsonrpc" ' * 400_000 + b'"}',
 }
