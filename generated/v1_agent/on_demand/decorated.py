@@ -13,9 +13,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 _DECORATION: Final = re.compile(
-    rb"(?:\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -Z^-~])|[\0-\x1a\x1c-\x20\x7f]|\xef\xbb\xbf)*"
+    rb"(?:\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -OQ-WYZ`-~])"
+    rb"|[\0-\x1a\x1c-\x20\x7f]|\xef\xbb\xbf)*"
 )
-"""Escape sequences of a terminal (colours, titles), control characters, blanks and byte order marks."""
+"""Escape sequences of a terminal (colours, titles), control characters, blanks and byte order marks.
+
+Each text is matched in one way, or a hostile one would take for ever.
+"""
 _TOKENS: Final = re.compile(rb'"[^"]*"|[{}]')
 _FIRST: Final = re.compile(rb'\{[^{}\[\]]*"jsonrpc"\s*:')
 _LAST: Final = re.compile(rb'.*"jsonrpc"\s*:\s*"[0-9.]*"\s*\}', re.DOTALL)
