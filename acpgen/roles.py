@@ -126,7 +126,12 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
-        runtime={"on_demand/pipes": (), "on_demand/threads": (), "stdio": ("run_agent", "serve_agent", "serve_stdio")},
+        runtime={
+            "on_demand/pipes": (),
+            "on_demand/standard_streams": (),
+            "on_demand/threads": (),
+            "stdio": ("run_agent", "serve_agent", "serve_stdio"),
+        },
         remote=(*_SERVING, "asgi"),
     ),
     Role.CLIENT: RoleRecord(
@@ -135,8 +140,8 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
         runtime={
-            "on_demand/decorated": (),
             "process": (),
+            "process_groups": (),
             "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
         },
         remote=(*_CONNECTING, "remote"),
@@ -152,13 +157,14 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         runtime={
             "chain": (),
             "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
-            "on_demand/decorated": (),
             "on_demand/pipes": (),
+            "on_demand/standard_streams": (),
             "on_demand/threads": (),
             "hop": (),
             "overriding": ("Call",),
             "passing": (),
             "process": (),
+            "process_groups": (),
             "relay": (),
             "sources": ("AgentSource",),
         },

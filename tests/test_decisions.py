@@ -40,6 +40,8 @@ UNAWAITED = {
     "its stub": (f"if self.client.session_request_permission({REQUEST}): edit()", "session_request_permission"),
     "an attribute": (f"{CALL}\n    if call.permission().allowed: edit()", "RunningToolCall.permission"),
     "the outcome": (f"if self.client.session_request_permission({REQUEST}).outcome: edit()", "request_permission"),
+    "an answer": (f'{CALL}\n    if call.permission() != "rejected": edit()', "RunningToolCall.permission"),
+    "one of several": (f"{CALL}\n    if call.permission() not in (None, False): edit()", "RunningToolCall.permission"),
     "a form": ("if self.client.elicitation_create(None): edit()", "RemoteClient.elicitation_create"),
 }
 

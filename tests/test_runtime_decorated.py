@@ -41,7 +41,16 @@ BEFORE = {
     "another message": '{"jsonrpc": "2.0", "method": "_x", "params": {"a": "{"}} ',
     "half a message": '{"jsonrpc": "2.0", "method": "_x", "params": {"a": "',
 }
-BEHIND = {"": "", "a colour": "\x1b[0m", "a title": "\x1b]0;\x07", "a carriage return": "\r", "a bell": " \x07"}
+BEHIND = {
+    "": "",
+    "a colour": "\x1b[0m",
+    "a title": "\x1b]0;\x07",
+    "a carriage return": "\r",
+    "a query of the terminal": "\x1bP$qm\x1b\\",
+    "an image": "\x1b_Gi=1;AAAA\x1b\\",
+    "a bell": " \x07",
+    "a mark": "\ufeff",
+}
 
 
 @pytest.fixture
@@ -57,7 +66,7 @@ def split(acp: ModuleType) -> Any:
 @pytest.mark.parametrize("before", BEFORE)
 def test_a_line_is_split(acp: ModuleType, before: str, behind: str) -> None:
     line = (BEFORE[before] + MESSAGE + BEHIND[behind]).encode()
-    assert split(acp)(line) == (BEFORE[before].encode(), MESSAGE.encode())
+    assert split(acp)(line) == tuple(each.encode() for each in (BEFORE[before], MESSAGE, BEHIND[behind]))
 
 
 TEXTS = [
@@ -93,12 +102,12 @@ def test_text_is_text(acp: ModuleType, text: str) -> None:
 def test_any_message_is_found(packages: Packages, before: str, value: Any, *, at_end: bool) -> None:
     rest = {"id": 1, "result": value}
     message = json.dumps({**rest, "jsonrpc": "2.0"} if at_end else {"jsonrpc": "2.0", **rest}).encode()
-    assert split(packages(SOURCES[1]))(before.encode() + message) == (before.encode(), message)
+    assert split(packages(SOURCES[1]))(before.encode() + message) == (before.encode(), message, b"")
 
 
 def test_a_large_message_is_found(acp: ModuleType) -> None:
     large = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"data": "x" * 5_000_000, "list": [{}] * 1000}}).encode()
-    assert split(acp)(b"loading..." + large + b"\x1b[0m") == (b"loading...", large)
+    assert split(acp)(b"loading..." + large + b"\x1b[0m") == (b"loading...", large, b"\x1b[0m")
 
 
 HOSTILE = {
@@ -110,6 +119,7 @@ HOSTILE = {
     "backslashes": b"\\" * 4_000_000 + b'"}',
     "escapes": b"}" + b"\x1b[0m" * 1_000_000 + b"x",
     "open titles": b"}" + b"\x1b]" * 2_000_000,
+    "queries": b"}" + b"\x1bP \x07" * 250 + b"x",
     "blanks": b"}" + b" " * 4_000_000 + b"x",
     "large text": b'x{"a":"' + b'jsonrpc" ' * 400_000 + b'"}',
 }

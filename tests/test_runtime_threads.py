@@ -92,6 +92,21 @@ def test_a_stub_in_another_loop_refuses(acp: ModuleType, side: str, how: str) ->
     run(main())
 
 
+@pytest.mark.parametrize("how", ["ext_method", "ext_notification"])
+def test_a_stub_without_a_loop_refuses(acp: ModuleType, how: str) -> None:
+    """As in the loop of another library, which drives coroutines itself."""
+    echoing = Echoing(acp)
+
+    async def main() -> None:
+        async with echoing.pair() as both:
+            call = getattr(both.client, how)
+            with pytest.raises(RuntimeError, match=rf"called by .*{__name__.rpartition('.')[2]}.*{REFUSED}"):
+                await asyncio.to_thread(lambda: call("_x", {}).send(None))
+            await call("_x", {"still": "works"})
+
+    run(main())
+
+
 def test_the_error_names_the_place(acp: ModuleType) -> None:
     echoing = Echoing(acp)
 

@@ -329,6 +329,11 @@ EXITS = {
         "    async def leave(self): sys.exit(3)",
         "a task|the handler of '_x'",
     ),
+    "a thread": (
+        "async def ext_method(self, method, params): await asyncio.to_thread(self.leave)\n"
+        "    def leave(self): quit(3)",
+        "the handler of '_x'",
+    ),
     "work": (
         "async def ext_method(self, method, params): await self.turns.run(PROMPT, self.work(params))\n"
         "    async def work(self, params): sys.exit(3)",
@@ -343,6 +348,7 @@ EXITS = {
         ("a request", "run_agent"),
         ("a notification", "serve_stdio"),
         ("a task", "run_agent"),  # one of a program with a loop of its own is its own affair
+        ("a thread", "run_agent"),
         ("work", "run_agent"),
         ("work", "serve_stdio"),
     ],
@@ -363,6 +369,8 @@ def test_a_handler_that_exits_is_named(acp: ModuleType, where: str, way: str) ->
     assert done.returncode == 3
     assert re.search(rf"^({who}) has ended the program: SystemExit\(3\)", done.stderr, re.MULTILINE), done.stderr
     assert done.stderr.count("has ended the program") == 1
+    if where != "work":  # which is its name
+        assert re.search(r"SystemExit\(3\) in (Leaving\.)?(leave|ext_\w+) in line \d+ of <", done.stderr), done.stderr
 
 
 def test_a_hook_that_exits_is_named(acp: ModuleType) -> None:

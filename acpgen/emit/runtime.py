@@ -72,6 +72,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "connection": ("Connection",),
     "handshake": ("CapabilityError", "advertise"),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
+    "on_demand/decorated": (),
     "on_demand/selection": (),
     "on_demand/sent": (),
     "on_demand/trace": (),

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, BinaryIO
 
 from acpgen.roles import Side
-from acpgen.trace.writing import make_mask, trace_file
+from acpgen.trace.writing import decorated, make_mask, trace_file
 
 LONGEST = 64 * 1024 * 1024
 """The most bytes of a line: twice those of a message that is recorded, which may need escapes. A longer one is
@@ -141,18 +141,25 @@ def _parsed(place: Entry, line: bytes) -> Iterator[Entry]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if (parts := trace_file().split_line(line)) is None:
+        before, inner, after = decorated().split_line(line) or (b"", b"", b"")
+        if (found := _object(inner)) is None:
             if text[:2] in (b'{"', b"[{"):
                 shown = text[:_SHOWN].decode(errors="replace")
                 yield replace(place, message=shown, problem=f"the line is no JSON: {error}")
             return
-        before, text, after = parts
-        found = json.loads(text)
     texts = [each.decode(errors="replace") for each in (before, after)]
     place = replace(place, around=_around("" if _is_prefix(texts[0]) else texts[0], texts[1]))
     objects = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
     for at, each in enumerate(objects):
         yield from _entries(replace(place, starts_batch=at == 0 and isinstance(found, list)), each)
+
+
+def _object(text: bytes) -> Any:
+    """The object of JSON in a text that a runtime takes for one; None if it is none after all."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _is_prefix(text: str) -> bool:

@@ -1,24 +1,38 @@
-"""The module of generated packages that writes traces, with the places of secrets that acpgen knows."""
+"""The modules of generated packages that write traces, with the places of secrets that acpgen knows."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from acpgen.schema.data import data_folder, read_secrets
 
+_PACKAGE = "acpgen_on_demand"
+
 
 @cache
 def trace_file() -> Any:
-    """The module."""
-    path = data_folder() / "templates" / "runtime" / "on_demand" / "trace_file.py"
-    spec = importlib.util.spec_from_file_location("acpgen_trace_file", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module that writes a file."""
+    return _imported("trace_file")
+
+
+@cache
+def decorated() -> Any:
+    """The module that finds messages in lines that have more than these."""
+    return _imported("decorated")
+
+
+def _imported(module: str) -> Any:
+    if _PACKAGE not in sys.modules:  # not by the path of imports, where it may be hidden
+        folder = data_folder() / "templates" / "runtime" / "on_demand"
+        path = folder / "__init__.py"
+        spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[str(folder)])
+        assert spec is not None
+        sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)
+    return import_module(f"{_PACKAGE}.{module}")
 
 
 def make_mask() -> Any:

@@ -39,8 +39,6 @@ class UnsetType(Enum):
         return "UNSET"
 
     def __str__(self) -> str:
-        if sys._getframe(1).f_globals.get("__name__") == "logging":  # pyright: ignore
-            return "UNSET"  # a record in a log is for whoever looks for a mistake, and should not be lost
         raise self._no_text()
 
     def __format__(self, spec: str) -> str:
@@ -49,8 +47,8 @@ class UnsetType(Enum):
     def _no_text(self) -> TypeError:
         from .on_demand.mistakes import caller
 
-        hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` shows it"
-        return TypeError(f"UNSET{caller()} is no text: the peer has not sent this value: {hint}")
+        hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` and `%r` show it"
+        return TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")
 
 
 UNSET: Final = UnsetType.UNSET

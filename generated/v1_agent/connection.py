@@ -214,8 +214,12 @@ class Connection:
         params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
-        if (loop := get_running_loop()) is not self.loop:
-            self.check_loop()
+        try:  # `running_loop`, inlined, here and in `notify`
+            loop = get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is None or loop is not self.loop:
+            loop = self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
             raise life.reason.again()
@@ -243,15 +247,23 @@ class Connection:
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises what `request` raises, but for a `RequestError`."""
-        if get_running_loop() is not self.loop:
+        try:
+            is_here = get_running_loop() is self.loop
+        except RuntimeError:
+            is_here = False
+        if not is_here:
             self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
             await rest
 
-    def check_loop(self) -> None:
-        """Raise `RuntimeError` in another event loop than that of the connection: no response could wake it."""
-        if self.loop is not None and self.loop is not running_loop():
+    def check_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection.
+
+        No response could wake what waits in another one.
+        """
+        loop = running_loop()
+        if loop is None or self.loop not in (None, loop):
             from .on_demand.mistakes import caller
 
             where = caller()
@@ -259,6 +271,7 @@ class Connection:
                 f"a stub{where} is used outside of the event loop of its connection, where it would wait for ever: "
                 "await it in that loop, or call blocking(stub) from another thread"
             )
+        return loop
 
     @property
     def version(self) -> int:

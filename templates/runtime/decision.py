@@ -14,9 +14,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decision(Coroutine[Any, Any, T_co]):
-    """A coroutine whose result decides something. It has to be awaited: `bool()` of it raises `TypeError`.
+    """A coroutine whose result decides something. It has to be awaited: `bool()` of it and `==` raise `TypeError`.
 
-    A coroutine of Python is true, so that `if call.permission():` would allow everything, and ask nobody.
+    A coroutine of Python is true, and unlike any value, so that `if call.permission():` would allow everything, and ask
+    nobody.
     """
 
     __slots__ = ("__weakref__", "_work")
@@ -25,11 +26,21 @@ class Decision(Coroutine[Any, Any, T_co]):
         self._work = work
 
     def __bool__(self) -> NoReturn:
+        raise self._undecided()
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        raise self._undecided()  # for `!=`, too, which would be true of every answer
+
+    __hash__ = object.__hash__
+
+    def _undecided(self) -> TypeError:
         from .on_demand.mistakes import caller
 
         name = getattr(self._work, "__qualname__", "the call")
         short = name.rpartition(".")[2]
-        raise TypeError(f"{name}{caller()} was not awaited, and decides nothing: write `await` before {short}(...)")
+        return TypeError(f"{name}{caller()} was not awaited, and decides nothing: write `await` before {short}(...)")
 
     def __await__(self) -> Generator[Any, Any, T_co]:
         return self._work.__await__()

@@ -83,8 +83,9 @@ class _Output(Output):
 
     def _explained(self, message: Message, error: Unsendable) -> Exception:
         override, cause = override_of.get(), error.__cause__
-        is_known = isinstance(cause, (TypeError, ValueError, RecursionError))
-        if override is None or not message.is_response or not is_known:
+        if not isinstance(cause, (TypeError, ValueError, RecursionError)):
+            return super()._explained(message, error)
+        if override is None or not message.is_response:
             return super()._explained(message, error)
         from .on_demand.sent import unsendable
 

@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
-from time import monotonic
 from typing import Final, Literal
 
 from .dispatch import ConnectionClosed
 from .message import MessageTooLarge
 from .options import ConnectionOptions, one_line
+from .process_groups import has_members, members_of_session, signal_session
 from .transport import LineBuffer, PeerKind, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
@@ -35,8 +35,6 @@ _EXIT_SECONDS: Final = 1.0
 _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
-_SEARCH_SECONDS: Final = 0.5
-_EMPTY_SEARCHES: Final = 3
 
 _OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{[^{}\[\]]*"jsonrpc"\s*:)|\{\s*["}])')
 """In the group: surely a message, which is not parsed twice."""
@@ -226,7 +224,7 @@ class ProcessTransport:
 
         if (found := split_line(line)) is None:
             return None
-        before, message = found
+        before, message, _ = found
         if before.strip():
             self._note_printed(before)
         return message
@@ -360,13 +358,13 @@ class ProcessTransport:
 
     def _is_over(self) -> bool:
         """True if the process and its group have ended."""
-        if self._group is _Group.RUNNING and self._exited.done() and not _has_members(self.pid) and not self._others():
+        if self._group is _Group.RUNNING and self._exited.done() and not has_members(self.pid) and not self._others():
             self._group = _Group.ENDED
         return self._group is _Group.ENDED
 
     def _others(self) -> list[int]:
         """The processes of other groups of the session, as of a shell with job control; on Linux."""
-        return [] if sys.platform != "linux" else _in_session(self.pid)
+        return [] if sys.platform != "linux" else members_of_session(self.pid)
 
     def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Signal the whole group, which may outlive the process, and the other groups of the session."""
@@ -378,7 +376,7 @@ class ProcessTransport:
             else:
                 os.killpg(self.pid, signal.Signals[name])
         if sys.platform == "linux":
-            _signal_all(self.pid, signal.Signals[name])
+            signal_session(self.pid, signal.Signals[name])
 
     async def _read_stderr(self, stream: asyncio.StreamReader, policy: Literal["inherit", "log", "discard"]) -> None:
         lines = LineBuffer(_CHUNK)
@@ -422,69 +420,3 @@ def _texts(lines: LineBuffer) -> Iterator[str]:
 
 def _quoted(stream: str, lines: tuple[str, ...]) -> str:
     return f"its last lines on {stream}:" + "".join(f"\n  {one_line(line)}" for line in lines[-_SHOWN_LINES:])
-
-
-def _has_members(group: int) -> bool:
-    """True if another process of the group is left after its leader was reaped."""
-    if sys.platform == "win32":
-        return False
-    _reap_orphans(group)
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
-        return False
-    if not _has_only_zombies(group):
-        return True
-    _reap_orphans(group)  # one may have ended since the first look
-    return False
-
-
-def _in_session(session: int) -> list[int]:
-    """The processes of a session that are no zombies, the latest first: they may live no longer than this takes."""
-    found = list[int]()
-    if sys.platform == "linux":
-        for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True):
-            with contextlib.suppress(OSError):
-                if os.getsid(pid) == session and _state_of(pid) not in (b"Z", b"X"):
-                    found.append(pid)
-    return found
-
-
-def _signal_all(session: int, number: signal.Signals) -> None:
-    """Signal the processes of a session; kill them until there are none, for they may fork meanwhile, and end."""
-    deadline, empty = monotonic() + _SEARCH_SECONDS, 0
-    while empty < _EMPTY_SEARCHES and monotonic() < deadline:
-        pids = _in_session(session)
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                if number == signal.SIGKILL or os.getpgid(pid) != session:  # those of the first group have got it
-                    os.kill(pid, number)
-        if number != signal.SIGKILL:
-            break
-        empty = 0 if pids else empty + 1
-
-
-def _reap_orphans(group: int) -> None:
-    """Wait for ended members: orphans are children of this process where it is the first one of a container."""
-    if sys.platform != "win32":
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-group, os.WNOHANG)[0]:
-                pass
-
-
-def _has_only_zombies(group: int) -> bool:
-    """True if all are zombies. Their parent may never reap them, for example the first process of a container."""
-    if sys.platform != "linux":
-        return False
-    states: set[bytes] = set()
-    with contextlib.suppress(FileNotFoundError):
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                if os.getpgid(int(name)) == group:
-                    states.add(_state_of(int(name)))
-    return bool(states) and states <= {b"Z", b"X"}
-
-
-def _state_of(pid: int) -> bytes:
-    with open(f"/proc/{pid}/stat", "rb") as stat:
-        return stat.read().rpartition(b") ")[2][:1]

@@ -172,6 +172,20 @@ def test_processes_that_fork_into_groups_of_their_own(acp: ModuleType) -> None:
     run(main())
 
 
+def test_an_end_where_processes_cannot_be_listed(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a sandbox without `/proc`."""
+
+    def refuse(*_: Any) -> list[str]:
+        raise FileNotFoundError("/proc")
+
+    async def main() -> None:
+        command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        async with acp.spawn_agent(acp.Client, command):
+            monkeypatch.setattr(os, "listdir", refuse)
+
+    run(main())
+
+
 def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
     """It is more than the client keeps while it is behind: the rest is in the pipe."""
 

@@ -54,9 +54,8 @@ def no_attribute(stub: Any, name: str) -> AttributeError:
     text = f"{type(stub).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_"):
         handlers = {method.handler: method for method in methods.values()}
-        meant = sorted(each for each in handlers if _means(name, each))
-        calls = [f"{each}({_params(handlers[each])})" for each in meant]
-        text += f"{caller() or ','} but it has {_listed(calls)}" if calls else ""
+        calls = [f"{each}({_params(handlers[each])})" for each in sorted(handlers) if _means(name, each)]
+        text += f"{caller() or ','} but it has {_listed(calls)}" if calls else caller().removesuffix(",")
     return AttributeError(text, name=name, obj=stub)
 
 

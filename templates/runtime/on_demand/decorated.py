@@ -1,4 +1,7 @@
-"""Lines of an agent that have more than a message: an escape sequence, a byte order mark, text without its line end."""
+"""Lines of an agent that have more than a message: an escape sequence, a byte order mark, text without its line end.
+
+It imports nothing of the package: clients use it, traces, and `acpgen trace`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 _DECORATION: Final = re.compile(
-    rb"(?:\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -Z^-~])|[\0-\x1a\x1c-\x20\x7f])*"
+    rb"(?:\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -OQ-WYZ`-~])"
+    rb"|[\0-\x1a\x1c-\x20\x7f]|\xef\xbb\xbf)*"
 )
-"""Escape sequences of a terminal (colours, titles), control characters and blanks."""
+"""Escape sequences of a terminal (colours, titles), control characters, blanks and byte order marks.
+
+Each text is matched in one way, or a hostile one would take for ever.
+"""
 _TOKENS: Final = re.compile(rb'"[^"]*"|[{}]')
 _FIRST: Final = re.compile(rb'\{[^{}\[\]]*"jsonrpc"\s*:')
 _LAST: Final = re.compile(rb'.*"jsonrpc"\s*:\s*"[0-9.]*"\s*\}', re.DOTALL)
@@ -20,11 +27,11 @@ _MAX_PARSED: Final = 2**16
 _MAX_BEHIND: Final = 2**10
 
 
-def split_line(line: bytes) -> tuple[bytes, bytes] | None:
-    """Split a line that is no JSON into the text before, and the JSON-RPC object that ends it; None if it has none.
+def split_line(line: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Split a line that is no JSON into the text before, the JSON-RPC object that ends it, and the decoration behind.
 
-    Behind the object there may be decoration, of up to 1 KiB, which is dropped. An object of more than 64 KiB is not
-    parsed, so it may be invalid. Takes time in proportion to the length of the line, whatever it holds.
+    None if it has no such object, or more than 1 KiB behind it. An object of more than 64 KiB is not parsed, so it may
+    be invalid. Takes time in proportion to the length of the line, whatever it holds.
     """
     end = line.rfind(b"}") + 1
     if not end or len(line) - end > _MAX_BEHIND or _DECORATION.fullmatch(line, end) is None:
@@ -32,7 +39,7 @@ def split_line(line: bytes) -> tuple[bytes, bytes] | None:
     start = _start_of_object(line[:end])
     if start is None or not _is_message(message := line[start:end]):
         return None
-    return line[:start], message
+    return line[:start], message, line[end:]
 
 
 def _start_of_object(text: bytes) -> int | None:

@@ -112,7 +112,8 @@ def in_argument(error: BaseException) -> TypeError | None:
     start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
     if not start or not all(ours[start:]):
         return None
-    place, called = _place(*frames[start - 1]), frames[start][0]
+    place = _place(*frames[start - 1])
+    called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), frames[start][0])
     if place in str(error):  # it was explained already
         return None
     misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
@@ -135,6 +136,10 @@ def _misfit_in_call(called: FrameType) -> str | None:
             hint = hint_for(misfit.value, misfit.expected)
             return f"got {shown(misfit.value)} for {name}{misfit.path}; expected {misfit.expected}{hint}"
     return None
+
+
+def _is_private(frame: FrameType) -> bool:
+    return frame.f_code.co_name.startswith("_") and not frame.f_code.co_name.endswith("__")
 
 
 def _is_of_python(frame: FrameType) -> bool:
@@ -221,12 +226,9 @@ def caller() -> str:
 
 def failed_at(error: BaseException) -> str:
     """The last place in the user's code that an error has passed, for a message; empty if there is none."""
-    passed = [
-        (frame, line)
-        for frame, line in walk_tb(error.__traceback__)
-        if not _is_ours(name := frame.f_globals.get("__name__", "")) and not name.startswith("asyncio.")
-    ]
-    return f" in {_place(*passed[-1])}" if passed else ""
+    passed = [each for each in walk_tb(error.__traceback__) if not _is_ours(each[0].f_globals.get("__name__", ""))]
+    theirs = [each for each in passed if not _is_of_python(each[0])] or passed
+    return f" in {_place(*theirs[-1])}" if theirs else ""
 
 
 def waits_at(task: asyncio.Task[Any]) -> str:

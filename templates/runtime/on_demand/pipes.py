@@ -1,4 +1,4 @@
-"""Serves stdin and stdout: the transport, the redirection of everything else that uses them, and signals."""
+"""Serves stdin and stdout: the transport, and signals."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import os
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from ..calls import running_loop
-from ..options import ConnectionOptions, log_program_end, logger, one_line
+from ..options import ConnectionOptions, log_program_end
 from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
+from .standard_streams import STDERR, private_wire
 
 _CHUNK: Final = 2**16
-_STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 class Running(Protocol):
@@ -50,7 +49,7 @@ def run(start: Start, options: ConnectionOptions, *, name: str) -> None:
     if running_loop() is not None:
         raise RuntimeError(_WAY_IN.format(name))
     failure: str | None = None
-    with _private_wire(name) as wire:
+    with private_wire(name) as wire:
         try:
             # without signal handlers (Windows), Ctrl-C is raised here, after the clean-up
             with contextlib.suppress(KeyboardInterrupt):
@@ -64,7 +63,7 @@ def run(start: Start, options: ConnectionOptions, *, name: str) -> None:
 
 async def serve(start: Start, options: ConnectionOptions) -> None:
     """Do what `run` does, in the event loop that runs, and leave all as it was. Raises `OSError` instead."""
-    with _private_wire("serve_stdio") as wire:
+    with private_wire("serve_stdio") as wire:
         failure = await _run(start, wire, options, owns_process=False)
     if failure is not None:
         raise OSError(failure)
@@ -81,7 +80,11 @@ def no_coroutine(name: str) -> None:
 
 
 class _NoCoroutine(int):
-    """An integer that a task takes for a coroutine."""
+    """An integer that a task takes for a coroutine.
+
+    `asyncio.run(run_agent(...))` is how programs of the official SDK begin. With None it would say that it expects a
+    coroutine, after a conversation that went well, and not what to write instead.
+    """
 
     def __new__(cls, name: str) -> _NoCoroutine:
         """`name` is that of the function that returns it."""
@@ -148,100 +151,6 @@ def _is_default(handler: Any) -> bool:
     return handler in (signal.SIG_DFL, signal.default_int_handler) or isinstance(owner, runner)
 
 
-def _open_closed() -> None:
-    """Open stdin, stdout and stderr if they are closed: otherwise the next open files would take their numbers.
-
-    stdin is empty then; writing to stdout fails.
-    """
-    for descriptor, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number, which is `descriptor`
-
-
-@contextlib.contextmanager
-def _private_wire(name: str) -> Generator[tuple[int, int], None, None]:
-    """Private copies of stdin and stdout; meanwhile, stdin is empty, and stdout is stderr.
-
-    Raises `RuntimeError` if they are served already. `name` is that of the caller, for the log.
-    """
-    if not _serving.acquire(blocking=False):
-        raise RuntimeError(f"{name}: stdin and stdout are served already, and a second server would read nothing")
-    try:
-        _open_closed()
-        wire = os.dup(_STDIN), os.dup(_STDOUT)
-        kept = os.dup(_STDIN), os.dup(_STDOUT)
-        blocking = [_is_blocking(descriptor) for descriptor in kept]
-        try:
-            _pass_on_printed(name)
-            with open(os.devnull, "rb") as nothing:
-                os.dup2(nothing.fileno(), _STDIN)
-            with contextlib.redirect_stdout(sys.stderr):
-                yield wire
-        finally:
-            _flush_stdout()  # code may have kept the original object
-            for copy, original, was_blocking in zip(kept, (_STDIN, _STDOUT), blocking):
-                if sys.platform != "win32":
-                    os.set_blocking(copy, was_blocking)  # other processes may share the pipe
-                os.dup2(copy, original)
-                os.close(copy)
-    finally:
-        _serving.release()
-
-
-_serving: Final = threading.Lock()
-
-
-def _pass_on_printed(name: str) -> None:
-    """Let stdout be stderr. What it has buffered must not get on the wire: it goes there, too, with a warning."""
-    if printed := _buffered():
-        with contextlib.suppress(OSError):
-            os.write(_STDERR, printed if printed.endswith(b"\n") else printed + b"\n")
-        text = (
-            "text was printed to stdout before %s: it has gone to stderr, as stdout is for messages. Print it there: %s"
-        )
-        logger.warning(text, name, one_line(printed.strip()))
-
-
-def _buffered() -> bytes:
-    """What was written to stdout and not flushed. Afterwards, stdout is stderr."""
-    source, target = os.pipe()
-    found, end = bytearray(), os.urandom(
-        16
-    )  # without it, a process that has inherited `target` would keep this waiting
-
-    def collect() -> None:
-        while not found.endswith(end):
-            found.extend(os.read(source, _CHUNK))
-
-    reader = threading.Thread(target=collect, daemon=True)  # a buffer may have more than a pipe takes
-    try:
-        os.dup2(target, _STDOUT)
-        reader.start()
-        _flush_stdout()
-        os.write(target, end)
-        reader.join()
-    finally:
-        os.dup2(_STDERR, _STDOUT)
-        os.close(target)
-        os.close(source)
-    return bytes(found[: -len(end)])
-
-
-def _is_blocking(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        return True  # unknown before Python 3.12
-    return os.get_blocking(descriptor)
-
-
-def _flush_stdout() -> None:
-    for stream in (sys.stdout, sys.__stdout__):  # a program may have replaced the original one
-        if stream is not None:
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-
-
 def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
     """Make a transport for two file descriptors, which it owns."""
     if sys.platform != "win32" and _suits_asyncio(stdin, stdout):
@@ -254,7 +163,7 @@ def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
 
 def _suits_asyncio(stdin: int, stdout: int) -> bool:
     """True if both are pipes or sockets, and neither is stderr, which must stay blocking."""
-    found = [os.fstat(stdin), os.fstat(stdout), os.fstat(_STDERR)]
+    found = [os.fstat(stdin), os.fstat(stdout), os.fstat(STDERR)]
     pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
     return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
 

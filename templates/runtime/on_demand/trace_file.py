@@ -1,6 +1,6 @@
 """Records messages in a file that its owner alone can read: a JSON line each, with secrets masked.
 
-It imports nothing of the package, for `acpgen trace --out` uses it, too.
+It imports nothing of the package but the module of decorated lines, for `acpgen trace` uses it, too.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import base64
 import errno
 import json
 import os
-import re
 import stat
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, Final, TypeGuard
+
+from .decorated import split_line
 
 MAX_FILE: Final = 64 * 2**20
 """A file that would get larger is renamed, with ".1" at the end, and a new one begins: two of them are kept."""
@@ -24,14 +25,6 @@ MAX_VALUES: Final = 500_000
 _NO_SIGN: Final = bytes(byte for byte in range(256) if byte not in b',:"')
 _CHUNK: Final = 2**16
 _START: Final = 512
-_OBJECT: Final = re.compile(r'\{\s*"')
-_DECORATION: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -Z^-~]|[\x00-\x1a\x1c-\x20\x7f\ufeff]"
-)
-"""An escape sequence of a terminal, a control character or a blank."""
-_MOST_WORK: Final = 4
-"""How many times the characters of a line may be read to find a message in it, but for short lines."""
-_LEAST_WORK: Final = 2**20
 _MASKED: Final = "***"
 _MAX_ASKED: Final = 100
 _ONE_LINE: Final = {ord(each): " " for each in "\r\n"}
@@ -182,38 +175,6 @@ def is_too_large(text: bytes, *, max_bytes: int = MAX_LINE) -> bool:
         found += sum(map(len, pieces[inside::2]))
         inside ^= (len(pieces) - 1) % 2
     return found > MAX_VALUES
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
-
-
-def split_line(text: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """What comes before and after the JSON-RPC object in a line, and the object; None for a line without one.
-
-    It may have text before it that lacks its line end, and the escape sequences of a terminal on both sides. The time
-    that it takes is in proportion to the length of the line.
-    """
-    plain = text.decode(errors="surrogateescape")
-    at, left = 0, max(_LEAST_WORK, _MOST_WORK * len(plain))
-    while left > 0 and (found := _OBJECT.search(plain, at)) is not None:
-        start = found.start()
-        try:
-            value, at = _DECODER.raw_decode(plain, start)
-        except ValueError as error:
-            left -= getattr(error, "pos", len(plain)) + 1  # from the start of the line: the error counts its lines
-            at = start + 1
-        except RecursionError:
-            return None
-        else:
-            left -= at - start
-            if isinstance(value, dict) and "jsonrpc" in value and not _DECORATION.sub("", plain[at:]):
-                before, message, after = map(_encoded, (plain[:start], plain[start:at], plain[at:]))
-                return before, message, after
-    return None
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
 
 
 def payload(text: bytes, mask: Mask | None, *, sender: str, to: str) -> str:
