@@ -225,7 +225,7 @@ def test_a_record_is_read_as_it_was_written(acp: Any, tmp_path: Path) -> None:
     shown = [
         subject(kind="edit", tool="Edit", paths=(str(tmp_path / "a*"),)),
         subject(kind="execute", command="ls", args=("-l", "ä"), folder=str(tmp_path), env=(("A", "1"), ("B", ""))),
-        subject(paths=(str(tmp_path), "/"), input="0" * 64),
+        subject(paths=(str(tmp_path), "/"), folder="/", input="0" * 64),
     ]
     rules = rules_of(acp, path)
     for each in shown:

@@ -217,7 +217,9 @@ class PermissionRules:
 
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
-        if subject.record is not None:
+        if subject.record is None:
+            logger.warning("an answer holds once, not always: the question names no folder or file that is there")
+        else:
             self.remember(PermissionRule(decision, record=subject.record))
 
     def forget(self) -> None:
