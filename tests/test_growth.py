@@ -115,8 +115,8 @@ TWO = ("--no-config", "--protocol", "1", "--protocol", "2", "--schema", "1=schem
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "build": ("build", *ONE, "--role", "both", "--full", "--out", "out"),
     "build, proxy": ("build", *ONE, "--role", "proxy", "--full", "--out", "out"),
-    "build, pydantic": ("build", *ONE, "--flavour", "pydantic", "--out", "out"),
-    "build, typed dicts": ("build", *ONE, "--flavour", "typeddict", "--out", "out"),
+    "build, pydantic": ("build", *ONE, "--flavour", "pydantic", "--full", "--out", "out"),
+    "build, typed dicts": ("build", *ONE, "--flavour", "typeddict", "--full", "--out", "out"),
     "check": ("check", *ONE, "--role", "both", "--out", "out"),
     "diff": ("diff", "schema.json", "other.json"),
     "diff, the same": ("diff", "schema.json", "schema.json"),
