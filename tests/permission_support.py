@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ def client_of(acp: Any, *rules: Any, answers: Any = (), path: Path | None = None
             super().__init__(agent)
             self.permissions = helpers.PermissionRules(*rules, path=path)
             self.asked: list[Any] = []
+
+        def session_folder(self, session_id: str) -> str | None:
+            return os.sep
 
         async def ask_permission(self, question: Any) -> Any:
             self.asked.append(question)

@@ -225,7 +225,7 @@ def test_a_record_is_read_as_it_was_written(acp: Any, tmp_path: Path) -> None:
     shown = [
         subject(kind="edit", tool="Edit", paths=(str(tmp_path / "a*"),)),
         subject(kind="execute", command="ls", args=("-l", "ä"), folder=str(tmp_path), env=(("A", "1"), ("B", ""))),
-        subject(paths=(str(tmp_path), "/"), input="0" * 64),
+        subject(paths=(str(tmp_path), "/"), folder="/", input="0" * 64),
     ]
     rules = rules_of(acp, path)
     for each in shown:
@@ -275,3 +275,19 @@ def test_an_answer_too_long_to_be_kept_holds_once(acp: Any, tmp_path: Path) -> N
     with acp_log(logging.WARNING) as records:
         assert talk(acp, kind, call, call) == ["allow_once", "cancelled"]
     assert "not remembered" in texts(records)
+
+
+def test_a_file_with_too_many_rules_is_refused_not_cut(acp: Any, tmp_path: Path) -> None:
+    """Those that are left out could deny."""
+    path = tmp_path / "permissions.json"
+    rules = [{"version": 2, "decision": "deny", "path": f"/{number}"} for number in range(1001)]
+    path.write_text(json.dumps(rules))
+    with pytest.raises(ValueError, match=r"there are more than 1000 rules.*: repair or delete it"):
+        rules_of(acp, path)
+    with acp_log(logging.WARNING) as log:
+        path.write_text(json.dumps(rules[:1]))
+        sharing = rules_of(acp, path)
+        path.write_text(json.dumps(rules))
+        sharing.remember(rule(acp, "deny", path="/x"))
+    assert len(json.loads(path.read_text())) == 1001
+    assert "permissions cannot be kept" in texts(log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import shlex
@@ -15,7 +16,7 @@ import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
 from tests.permission_support import KINDS, ask, chosen, client_of, options, question, rule, talk
-from tests.runtime_support import V1, V2, run
+from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
 
 pytestmark = [
@@ -359,9 +360,12 @@ def test_a_folder_that_is_none_is_not_remembered(packages: Packages, tmp_path: P
     cwd = str(tmp_path / folder) if folder in {"missing", "file"} else folder
     rules = helpers.PermissionRules()
     for place in (cwd, None):
-        shown = helpers.PermissionSubject(kind="execute", command="make", folder=place)
-        rules.remember_answer(shown, "allow")
-        assert (rules.remembered, rules.decide(shown)) == ((), "ask")
+        for said in ({"command": "make"}, {"input": "a digest"}, {"command": "make", "input": "a digest"}):
+            shown = helpers.PermissionSubject(kind="execute", folder=place, **said)
+            with acp_log(logging.WARNING) as log:
+                rules.remember_answer(shown, "allow")
+            assert (rules.remembered, rules.decide(shown)) == ((), "ask")
+            assert "an answer holds once, not always" in texts(log)
 
 
 @pytest.mark.parametrize("call", [located("notes.txt"), located("a", "/b")], ids=["one", "two"])
@@ -478,7 +482,8 @@ def test_a_rule_for_a_command_is_for_it_alone(acp: Any) -> None:
         ({"command": "ls", "env": [{"name": "A", "value": "1"}]}, ("ls", (), (("A", "1"),))),
         ({"command": ["bash", "-lc", "ls"], "args": ["x"]}, ("bash", ("-lc", "ls", "x"), ())),
         ({"command": "ls", "args": "-l", "env": "A=1"}, ("ls", ("-l",), (("env", '"A=1"'),))),
-        ({"command": "ls", "args": [1, None], "env": [5]}, ("ls", ("1", "null"), (("None", "None"),))),
+        ({"command": "ls", "args": [1, None], "env": [5]}, ("ls", ("1", "null"), (("env", "[5]"),))),
+        ({"command": "ls", "env": ["PATH=/evil"]}, ("ls", (), (("env", '["PATH=/evil"]'),))),
         ({"command": 5}, (None, (), ())),
         ("ls", (None, (), ())),
         (5, (None, (), ())),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import sys
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.flooding import Case, answers, cases, marked
+from tests.proxy.between import between, forwarding, package, proxy_of, unchanged
 from tests.runtime_agents import PATIENCE, AgentProcess, command, environment
-from tests.runtime_support import V1, V2
+from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
@@ -267,3 +271,73 @@ def test_prompts_that_run_are_bounded(packages: Packages, tmp_path: Path) -> Non
         assert "the prompts of all turns" in refused[0]["message"]
         side.call("_cancel", None)
         assert "messageId" in side.call("session/prompt", {"sessionId": "s", "prompt": prompt})
+
+
+async def _relay(end: Any, found: Mapping[str, Any]) -> None:
+    """Answer each request with large texts."""
+    count = 0
+    while (line := await end.read()) is not None:
+        message = json.loads(line)
+        if "id" in message and "method" in message:
+            count += 1
+            result = marked(found.get(message["method"], {}), count, TEXT)
+            await end.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+
+async def _passed_on(end: Any, case: Case, numbers: range) -> tuple[int, int]:
+    """The memory of this process after so many messages have gone through a proxy, and the size of each."""
+    size = 0
+    for number in numbers:
+        line = case.line(number, TEXT, {}, **({"id": number} if case.is_request else {}))
+        await end.write(line)
+        if not case.is_request:
+            await end.write(b'{"jsonrpc":"2.0","id":"barrier","method":"_barrier"}')
+        size = len(line) + len(await end.read())
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0], size
+
+
+def kept_by(acp: Any, proxy: Any, *methods: str) -> dict[str, str]:
+    """Of which messages a proxy keeps more than a few, from each of its sides, when four times as many have passed."""
+    tables = acp.Proxy.FROM_CLIENT, acp.Proxy.FROM_AGENT
+
+    async def main() -> dict[str, str]:
+        found: dict[str, str] = {}
+        async with between(acp, [proxy]) as stage:
+            ends = stage.client.transport, stage.agent.transport
+            for sender, table in enumerate(tables):
+                answering = asyncio.ensure_future(_relay(ends[1 - sender], answers(table, acp)))
+                for case in cases(table, acp):
+                    if not methods or case.method in methods:
+                        before, _ = await _passed_on(ends[sender], case, range(4))
+                        after, size = await _passed_on(ends[sender], case, range(4, 16))
+                        if after - before > 2 * size:  # one may still be in a buffer
+                            found[case.name] = f"{(after - before) / size:.1f} of 12"
+                answering.cancel()
+        return found
+
+    tracemalloc.start()
+    try:
+        return run(main())
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [unchanged, forwarding], ids=["typed", "raw"])
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_every_text_of_every_method_through_a_proxy(packages: Packages, protocol: int, kind: Any) -> None:
+    acp: Any = package(packages, protocol)
+    assert not kept_by(acp, kind(acp))
+
+
+@pytest.mark.full
+def test_texts_that_a_proxy_keeps_are_seen(packages: Packages) -> None:
+    acp: Any = package(packages)
+    kept: list[Any] = []
+
+    async def from_client(self: Any, call: Any) -> Any:
+        kept.append(call.params)
+        return await call.forward()
+
+    assert kept_by(acp, proxy_of(acp, from_client=from_client), "session/new")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tests.runtime_support import acp_log, run, texts
 from tests.stored_support import editor, helpers_of
 from tests.support import Packages
 from tests.test_stored_agent import Failing
+from tests.test_stored_agent_races import Held
 from tests.turns_support import PROTOCOLS, is_v1
 
 pytestmark = pytest.mark.every_python
@@ -260,3 +263,75 @@ def test_data_may_be_changed_in_a_thread(acp: Any, file: Path) -> None:
             return (await Threaded.store.get(session)).data
 
     assert run(main()) == '{"said": ["one"]}'
+
+
+class Unsteady(dict[str, int]):
+    """As when a thread adds a key while it is read."""
+
+    is_changing = True
+
+    def items(self) -> Any:
+        """Fail once."""
+        if self.is_changing:
+            self.is_changing = False
+            raise RuntimeError("dictionary changed size during iteration")
+        return super().items()
+
+
+def test_data_that_cannot_be_read_once_does_not_stop_later_saves(acp: Any, file: Path) -> None:
+    def change(session: Any, text: str) -> None:
+        session.data = session.data or {}
+        session.data[text] = Unsteady(n=1) if text == "one" else 2
+
+    async def main() -> tuple[list[Any], Any]:
+        store = helpers_of(acp).SqliteStore(file)
+        async with editor(acp, changing(acp, store, change)) as client:
+            session = await client.new()
+            ends = [await client.prompt(session, text) for text in ("one", "two")]
+            return ends, json.loads((await store.get(session)).data)
+
+    with acp_log():
+        ends, data = run(main())
+    assert (ends[0] != "end_turn", ends[1], data) == (True, "end_turn", {"one": {"n": 1}, "two": 2})
+
+
+def test_data_that_is_changed_during_a_save_is_saved_soon(acp: Any, file: Path) -> None:
+    async def main() -> Any:
+        store = Held(helpers_of(acp).SqliteStore(file))
+        async with editor(acp, changing(acp, store, append, seconds=0.01)) as client:
+            session = await client.new()
+            await client.prompt(session, "one")
+            active = client.peer.handler.session(session)
+            active.data["said"].append("before")
+            store.gate.clear()
+            saving = asyncio.ensure_future(active.save())
+            await store.waiting.wait()
+            active.data["said"].append("meanwhile")
+            store.gate.set()
+            await saving
+            while "meanwhile" not in (found := (await store.get(session)).data):
+                await asyncio.sleep(0.01)
+            return json.loads(found)
+
+    assert run(main()) == {"said": ["one", "before", "meanwhile"]}
+
+
+def test_a_cancelled_task_does_not_drop_a_transaction_that_waits(acp: Any, file: Path) -> None:
+    """For the thread, in which another one runs."""
+
+    async def main() -> Any:
+        store = helpers_of(acp).SqliteStore(file)
+        async with editor(acp, changing(acp, store, append)) as client:
+            session = await client.new()
+            await client.prompt(session, "one")
+            is_free = threading.Event()
+            store._thread.submit(is_free.wait, 60)
+            deleting = asyncio.ensure_future(store.delete(session))
+            await asyncio.sleep(0)
+            deleting.cancel()
+            with suppress(asyncio.CancelledError):
+                await deleting
+            is_free.set()
+            return await store.get(session)
+
+    assert run(main()) is None

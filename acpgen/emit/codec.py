@@ -177,7 +177,7 @@ class StructCodec(DefinitionCodec):
             for each, source in fields
         ]
 
-    @property
+    @cached_property
     def last(self) -> OptionalLine | None:
         """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
         types = [each.type for each in self.definition.fields if each.may_be_unset]

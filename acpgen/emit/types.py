@@ -87,7 +87,11 @@ class StructView:
         )
 
     def _qualified(self, annotation: Code) -> Code:
-        return qualified(annotation, {field.name for field in self._struct.fields})
+        return qualified(annotation, self._names)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(field.name for field in self._struct.fields)
 
 
 def qualified(annotation: str, attributes: Collection[str]) -> Code:

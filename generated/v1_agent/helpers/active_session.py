@@ -53,6 +53,7 @@ class ActiveSession:
         self._unsaved = _Entries(max_bytes)
         self._timer: asyncio.TimerHandle | None = None
         self._saving: asyncio.Task[None] | None = None
+        self._is_asked = False  # since the last save has begun
 
     @property
     def id(self) -> str:
@@ -151,6 +152,7 @@ class ActiveSession:
             self._timer = None
 
     def _save_soon(self) -> None:
+        self._is_asked = True
         if self._timer is None and self._saving is None:
             self._timer = asyncio.get_running_loop().call_later(self._save_seconds, self._start_saving)
 
@@ -166,17 +168,18 @@ class ActiveSession:
     async def _save(self) -> None:
         """Save what is new. Data that is no JSON stays as it was in the store, and raises after the rest was saved."""
         failure: Exception | None = None
-        stored = self._stored
+        self._is_asked = False
         try:
-            stored = replace(stored, data=self._data.text())
-        except (TypeError, ValueError) as error:
-            stored, failure = replace(stored, data=self._data.valid_text), error
+            self._data.text()
+        except Exception as error:  # noqa: BLE001  objects of the agent may raise any, as while a thread changes them
+            failure = error
         try:
+            stored = replace(self._stored, data=self._data.valid_text)
             if self._unsaved.size or self._is_changed or stored.data != self._stored.data:
                 await self._write(stored)
         finally:
             self._saving = None  # not by a callback: until that runs, more may be recorded
-        if self._unsaved.size or self._is_changed:
+        if self._unsaved.size or self._is_changed or self._is_asked:
             self._save_soon()
         if failure is not None:
             raise failure

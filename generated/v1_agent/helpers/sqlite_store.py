@@ -155,7 +155,8 @@ class SqliteStore:
 
     async def _run(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         """Run a transaction in the thread. It comes to its end even if the task that waits is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, work, begin)
+        running = asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, work, begin)
+        return await asyncio.shield(running)  # or it would be dropped while it waits for the thread
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
         if not self._opened:

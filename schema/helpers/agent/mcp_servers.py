@@ -92,7 +92,7 @@ def mcp_parameters(
             text = f"mcpServers[{index}] is of type {kind[:80]!r}: this agent accepts {', '.join(accept) or 'none'}"
             raise InvalidParamsError(text, data={"index": index, "type": kind[:80]})
         if not is_local and (reason := _local_reason(server, kind)):
-            text = f"Invalid params: mcpServers[{index}] {reason}, which this agent does not take from the network"
+            text = f"mcpServers[{index}] {reason}, which this agent does not take from the network"
             raise InvalidParamsError(text, data={"index": index, "type": kind[:80]})
         found.append(_read(server, kind, cwd))
     return found

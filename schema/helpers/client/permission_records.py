@@ -109,20 +109,20 @@ class PermissionSubject:
         """What is remembered of an answer; None if the subject does not say enough, or no more than a relative path.
 
         A tool for files is remembered for a file, if it is one. Everything else is for the same command or input, with
-        the same files and in the same folder, which has to be there.
+        the same files and in the same folder, which has to be known and there.
         """
         files = tuple(each for each in self.files if each is not None and each.sort != "other")
         if len(files) < len(self.paths):
             return None
         if self.kind in _ONE_FILE and len(files) == 1:
             return PermissionRecord(kind=self.kind, tool=self.tool, files=files)
-        if self.folder is not None and (self.place is None or self.place.sort != "folder"):
+        if self.place is None or self.place.sort != "folder":
             return None
         files = tuple(each for path, each in zip(self.paths, files, strict=True) if path != self.folder)
         said = PermissionRecord(kind=self.kind, tool=self.tool, files=files, folder=self.place, input=self.input)
         if self.input is not None:
             return said
-        if self.command is None or self.place is None:
+        if self.command is None:
             return None
         return replace(said, command=self.command, args=self.args, env=self.env)
 

@@ -217,7 +217,9 @@ class PermissionRules:
 
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
-        if subject.record is not None:
+        if subject.record is None:
+            logger.warning("an answer holds once, not always: the question names no folder or file that is there")
+        else:
             self.remember(PermissionRule(decision, record=subject.record))
 
     def forget(self) -> None:
@@ -235,7 +237,7 @@ class PermissionRules:
             self._saved = _read(objects)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{file.path} has no permission rules ({error}): repair or delete it") from error
-        if len(self._saved) < min(len(objects), _MAX_RULES):
+        if len(self._saved) < len(objects):
             logger.warning(
                 "%s has rules to allow of an earlier version, which are too wide: they are dropped", file.path
             )
@@ -278,6 +280,8 @@ def _write(rule: PermissionRule) -> dict[str, Any]:
 
 def _read(objects: list[dict[str, Any]]) -> list[PermissionRule]:
     """The rules of a file, but for those of earlier versions that allow: they are not for one record."""
+    if len(objects) > _MAX_RULES:
+        raise ValueError(f"there are more than {_MAX_RULES} rules")  # one that is left out may deny
     found = list[PermissionRule]()
     for each in objects:
         said = dict(each)
@@ -288,4 +292,4 @@ def _read(objects: list[dict[str, Any]]) -> list[PermissionRule]:
         rule = PermissionRule(**said, record=None if record is None else read_record(record))
         if version == _VERSION or rule.decision != "allow":
             found.append(rule)
-    return found[:_MAX_RULES]
+    return found

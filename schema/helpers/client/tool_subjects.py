@@ -83,7 +83,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _variables(raw: Any) -> tuple[tuple[str, str], ...]:
     """The variables of a command, as a map or as a list of names and values."""
     found: Any = raw
-    if isinstance(raw, list):
+    if isinstance(raw, list) and all(isinstance(_of(each, "name"), str) for each in cast("list[object]", raw)):
         found = {_of(each, "name"): _of(each, "value") for each in cast("list[object]", raw)}
     if isinstance(found, dict):
         return tuple(sorted((str(name), str(value)) for name, value in cast("dict[object, object]", found).items()))

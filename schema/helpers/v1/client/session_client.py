@@ -141,8 +141,7 @@ class SessionClient(SessionOpener[Session, TurnChange]):
 
     def terminal_folder(self, session_id: str) -> str | None:
         """The folder of a session: for `TerminalClient`."""
-        session = self.sessions.get(session_id)
-        return None if session is None else session.cwd
+        return self.session_folder(session_id)
 
     def takes(self, name: str) -> bool:
         """True if the agent has advertised this kind of content for prompts, or is not known yet."""
