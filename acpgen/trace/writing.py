@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any
 
 from acpgen.schema.data import data_folder, read_secrets
@@ -13,11 +14,9 @@ from acpgen.schema.data import data_folder, read_secrets
 def trace_file() -> Any:
     """The module."""
     path = data_folder() / "templates" / "runtime" / "on_demand" / "trace_file.py"
-    spec = importlib.util.spec_from_file_location("acpgen_trace_file", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader = SourceFileLoader("acpgen_trace_file", str(path))
+    module = ModuleType(loader.name)
+    loader.exec_module(module)
     return module
 
 
