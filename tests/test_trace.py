@@ -552,7 +552,7 @@ def test_lines_that_name_their_connection_are_followed_apart(tmp_path: Path) -> 
 
 
 def test_each_start_of_a_recording_is_a_connection(tmp_path: Path) -> None:
-    again = [START, *OPENED, {"from": "agent", "err": "a word"}, {"end": 0}]
+    again = [START, *OPENED, {"from": "agent", "other": "a word"}, {"end": 0}]
     assert findings(tmp_path, [*again, *again]) == []
     left = [START, *OPENED, PROMPT, {"end": -9}, *again]
     assert findings(tmp_path, left) == [(6, "error", "unanswered", "")]

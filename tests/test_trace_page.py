@@ -116,7 +116,7 @@ def test_texts_of_a_trace_are_data_and_nothing_else(tmp_path: Path) -> None:
     strange = [tell(each, {each: each}) for each in HOSTILE]
     strange += [ask(each, "session/close", {"sessionId": each, each: [each]}) for each in HOSTILE]
     strange += [{"acp_trace": 1, "command": [*HOSTILE], "started": HOSTILE[0], "connection": HOSTILE[0]}]
-    strange += [{"from": "agent", "err": each, "connection": each} for each in HOSTILE]
+    strange += [{"from": "agent", "lost": each, "connection": each} for each in HOSTILE]
     page = rendered(tmp_path, [*OPENED, *strange], "--reference", '"><script>x')
     source = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert [kind for kind, _ in page.scripts] == [kind for kind, _ in plain.scripts]

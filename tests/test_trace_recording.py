@@ -174,6 +174,19 @@ def test_an_answer_comes_after_its_request(tmp_path: Path) -> None:
     assert senders == ["client", "agent"] * 500
 
 
+def test_bytes_pass_before_their_line_ends(tmp_path: Path) -> None:
+    with started(tmp_path / "out", "print('ready', flush=True)\n" + COPY) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for part in (b'{"jsonrpc"', b':"2.0"', b"}"):
+            process.stdin.write(part)
+            process.stdin.flush()
+            assert process.stdout.read(len(part)) == part
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+    assert [line.get("msg") for line in recorded(tmp_path / "out", "agent")] == [None, {"jsonrpc": "2.0"}]
+
+
 def test_what_is_recorded_can_be_checked(tmp_path: Path) -> None:
     answers = [
         {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1}},
@@ -254,12 +267,12 @@ sys.exit(process.returncode)
     "mib",
     [
         2,
-        pytest.param(100, marks=pytest.mark.full),
-        pytest.param(1024, marks=[pytest.mark.full, pytest.mark.deep]),
+        pytest.param(20, marks=pytest.mark.full),
+        pytest.param(200, marks=[pytest.mark.full, pytest.mark.deep]),
     ],
 )
 def test_a_flood_in_both_directions(tmp_path: Path, mib: int) -> None:
-    """All bytes are equal, whatever the recorder could not keep up with; memory and the files stay bounded."""
+    """All bytes are equal; memory and the files stay bounded."""
     out = tmp_path / "out"
     repository = str(Path(__file__).resolve().parent.parent)
     code = POUR.format(repository=repository, size=mib * 2**20)
@@ -284,54 +297,24 @@ def test_a_flood_in_both_directions(tmp_path: Path, mib: int) -> None:
     assert process.wait(SECONDS) == 0
     assert max(path.stat().st_size for path in tmp_path.iterdir()) <= 8 * 2**20 + 2 * 32 * 2**20
     kib = int((tmp_path / "kib").read_text(encoding="utf-8")) // (1024 if sys.platform == "darwin" else 1)
-    assert kib < 300 * 1024, "of acpgen, the recorder and the command, the one that took most"
+    assert kib < 300 * 1024, "of acpgen and the command, the one that took more"
 
 
-@pytest.mark.parametrize("goes_on", [True, pytest.param(False, marks=pytest.mark.full)])
-def test_lines_that_are_lost_are_counted(tmp_path: Path, goes_on: bool) -> None:
-    """A recorder that stands still, as on a slow disk, does not stop the conversation."""
-    size = 40 * 2**20
-    code = f"""
-import os
-print("ready", flush=True)
-os.read(0, 1)
-line, left = b"x" * 99 + b"\\n", {size}
-while left:
-    left -= os.write(1, (line * 600)[:left])
-"""
-    with started(tmp_path / "out", code) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        (recorder,) = (pid for pid in children(process.pid) if "acpgen" in command_of(pid))
-        os.kill(recorder, signal.SIGSTOP)
-        process.stdin.write(b"\n")
-        process.stdin.close()
-        assert len(process.stdout.read()) == size
-        if goes_on:
-            os.kill(recorder, signal.SIGCONT)
-        else:
-            time.sleep(7)  # by then, acpgen waits no longer for what is queued
-            os.kill(recorder, signal.SIGCONT)
-        assert process.wait(SECONDS) == 0
-        wait_for_end(recorder)
-    found = lines(tmp_path / "out")
-    lost = sum(line.get("lost", 0) for line in found)
-    assert 0 < lost < size
-    kept = recorded(tmp_path / "out", "agent")[1:]
-    assert all(set(line["raw"]) == {"x"} for line in kept)
-    divided = 2 * 100 * sum("lost" in line for line in found)
-    assert size - divided <= lost + sum(line["size"] + 1 for line in kept) <= size
-    assert found[-1]["end"] == 0
+def test_of_much_at_once_every_line_is_recorded(tmp_path: Path) -> None:
+    count, line = 5_000, text({"jsonrpc": "2.0", "method": "m", "params": {"text": "x" * 50}})
+    ran = run(tmp_path / "out", COPY, line * count)
+    assert (ran.stdout == line * count, ran.stderr) == (True, b"")
+    found = [(each["from"], each["size"]) for each in lines(tmp_path / "out") if "size" in each]
+    assert sorted(found) == [("agent", len(line) - 1)] * count + [("client", len(line) - 1)] * count
 
 
-def children(pid: int) -> list[int]:
-    if not Path("/proc").is_dir():
-        pytest.skip("needs /proc")
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()))
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0-c\0")[0].decode()
+def test_of_a_longer_line_the_start_is_recorded(tmp_path: Path) -> None:
+    size = 33 * 2**20
+    ran = run(tmp_path / "out", f"import os\nos.write(1, b'[' + b'x' * {size} + b'\\n{{}}')")
+    assert (len(ran.stdout), ran.stderr) == (size + 4, b"")
+    cut, following = recorded(tmp_path / "out", "agent")
+    assert (cut["raw"], cut["cut"], cut["size"]) == ("[" + "x" * 511, True, size + 1)
+    assert following["msg"] == {}
 
 
 # --- The end ---------------------------------------------------------------------------------------------------------
@@ -352,7 +335,7 @@ def test_the_exit_code_is_that_of_the_command(tmp_path: Path, code: str, expecte
     assert lines(tmp_path / "out")[-1]["end"] == expected
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_signals_reach_the_command_once(tmp_path: Path, number: signal.Signals) -> None:
     """Also where all processes of a group get it, as at Ctrl-C."""
     code = f"""
@@ -389,38 +372,22 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True)
 open({path!r}, "w").write(str(os.getpid()))
 print("written", flush=True)
-time.sleep(3600)
+time.sleep(300)
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the command has to heed the end of its stdin")
 def test_nothing_is_left_when_acpgen_is_killed(tmp_path: Path) -> None:
     """SIGKILL cannot be passed on. The command would survive it, although a client has killed what it takes for it."""
     with started(tmp_path / "out", IGNORES_ALL.format(path=str(tmp_path / "pid"))) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"written\n"
-        others = children(process.pid)
-        assert int((tmp_path / "pid").read_text(encoding="utf-8")) in others
-        assert len(others) == 2
         process.kill()
         process.wait(SECONDS)
-        for pid in others:
-            wait_for_end(pid)
+        wait_for_end(int((tmp_path / "pid").read_text(encoding="utf-8")))
         assert process.stdout.read() == b""
-    assert [line["raw"] for line in recorded(tmp_path / "out", "agent")] == ["ready", "written"]
-
-
-def test_the_command_goes_on_when_the_recorder_is_killed(tmp_path: Path) -> None:
-    with started(tmp_path / "out", "print('ready', flush=True)\n" + COPY) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        (recorder,) = (pid for pid in children(process.pid) if "acpgen" in command_of(pid))
-        os.kill(recorder, signal.SIGKILL)
-        for _ in range(100):
-            process.stdin.write(b"x" * 999 + b"\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == b"x" * 999 + b"\n"
-        process.stdin.close()
-        assert process.wait(SECONDS) == 0
+    head, *_ = lines(tmp_path / "out")
+    assert head["acp_trace"] == 1
 
 
 def test_a_client_that_closes_its_end_is_the_end(tmp_path: Path) -> None:
@@ -441,7 +408,7 @@ except BrokenPipeError:
 
 
 def test_a_command_that_closes_stdin_stops_its_client(tmp_path: Path) -> None:
-    code = "import os, time\nos.close(0)\nprint('ready', flush=True)\ntime.sleep(3600)"
+    code = "import os, time\nos.close(0)\nprint('ready', flush=True)\ntime.sleep(300)"
     with started(tmp_path / "out", code) as process:
         assert process.stdin is not None
         with pytest.raises(BrokenPipeError):
@@ -455,7 +422,7 @@ def test_a_process_that_the_command_leaves_behind_delays_nothing(tmp_path: Path)
     """It has stdout, so there is no end of it; all that was written before the command has ended passes."""
     code = f"""
 import os, subprocess, sys
-left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], stderr=subprocess.DEVNULL)
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], stderr=subprocess.DEVNULL)
 open({str(tmp_path / "pid")!r}, "w").write(str(left.pid))
 os.write(1, b"x" * 60000)
 os._exit(4)

@@ -12,11 +12,12 @@ def record(command: tuple[str, ...], out: Path, *, shows_secrets: bool, max_mib:
     """Run a command between the client and the agent that it is, and record it; returns its exit code."""
     if sys.platform == "win32":
         raise input_error("usage", "a command can be recorded on systems with POSIX signals only")
-    from acpgen.trace.pump import run_recorded
-    from acpgen.trace.recorder import Recording
+    from acpgen.trace.recorder import Recorder
+    from acpgen.trace.tee import run_recorded
 
     try:
-        return run_recorded(command, Recording(path=out, shows_secrets=shows_secrets, max_bytes=max_mib * 2**20))
+        recorder = Recorder(out, command, max_bytes=max_mib * 2**20, shows_secrets=shows_secrets)
+        return run_recorded(command, recorder)
     except OSError as error:
         what = "write" if error.filename == str(out) else "run"
         reason = error.strerror or str(error)

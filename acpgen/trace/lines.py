@@ -33,7 +33,6 @@ class Event(Enum):
     START = "acp_trace"
     END = "end"
     LOST = "lost"
-    LOG = "err"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
