@@ -1,7 +1,7 @@
-"""What the agent does: it sends back what it receives. It is the same in both versions of the protocol.
+"""What the agent does: it sends back what it receives. It is the same in each version of the protocol.
 
-Put your own work into `work`. It shows its progress through `Output`: extend that, and the modules `agent_v1` and
-`agent_v2`, which make messages of it.
+Put your own work into `work`. It shows its progress through `Output`: extend that, and the class `MessageOutput` beside
+the agent, which makes messages of it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from .tools import SessionTools
 
@@ -19,7 +19,7 @@ PAUSE = 0.05
 
 
 class Edit(Protocol):
-    """A running edit of a file; the helper `tool_call` of each version makes one."""
+    """A running edit of a file; the helper `tool_call` makes one."""
 
     async def permission(self) -> object:
         """Ask the user whether to go on; the answer is true if so."""
@@ -29,8 +29,8 @@ class Edit(Protocol):
 class Output(Protocol):
     """What the user sees of the work on a prompt."""
 
-    async def say(self, text: str) -> None:
-        """Add `text` to the answer."""
+    async def say(self, content: Any) -> None:
+        """Add to the answer: a text, or something else that was in the prompt."""
         ...
 
     def edit(self, title: str) -> AbstractAsyncContextManager[Edit]:
@@ -38,8 +38,8 @@ class Output(Protocol):
         ...
 
 
-async def work(prompt: Sequence[str], tools: SessionTools, output: Output) -> None:
-    """Stream the prompt back, word by word.
+async def work(prompt: Sequence[Any], tools: SessionTools, output: Output) -> None:
+    """Stream the prompt back: its texts word by word, and everything else as it is.
 
     If the word "edit" is in it, first pretend to edit a file; if "tools" is, show those of the session's MCP servers.
     It may be cancelled at any `await`.
@@ -50,11 +50,11 @@ async def work(prompt: Sequence[str], tools: SessionTools, output: Output) -> No
                 pass  # edit the file here
     if _has("tools", prompt):
         await output.say(f"{await tools.describe()}\n")
-    for text in prompt:
-        for word in re.findall(r"\S+\s*|\s+", text):
-            await output.say(word)
+    for part in prompt:
+        for piece in re.findall(r"\S+\s*|\s+", part) if isinstance(part, str) else [part]:
+            await output.say(piece)
             await asyncio.sleep(PAUSE)
 
 
-def _has(word: str, prompt: Sequence[str]) -> bool:
-    return any(re.search(rf"\b{word}\b", text) for text in prompt)
+def _has(word: str, prompt: Sequence[Any]) -> bool:
+    return any(isinstance(part, str) and re.search(rf"\b{word}\b", part) for part in prompt)
