@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ PAUSE = 0.05
 class Edit(Protocol):
     """A running edit of a file; the helper `tool_call` makes one."""
 
-    async def permission(self) -> object:
+    def permission(self) -> Awaitable[object]:
         """Ask the user whether to go on; the answer is true if so."""
         ...
 
