@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import compileall
 import itertools
 import json
@@ -22,6 +23,7 @@ import pytest
 
 import acpgen.scaffold
 from acpgen.config import SchemaChoice
+from acpgen.diagnostics import InputError
 from acpgen.ir.model import Role
 from acpgen.scaffold import Project, project_files
 from acpgen.schema.bundled import Release, find_release
@@ -192,6 +194,23 @@ def test_compiled_files_of_the_templates_are_left_out(tmp_path: Path, monkeypatc
     monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
     project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(SchemaChoice(),))
     assert {path for path, _ in project_files(project)} == own_files("agent", (1,))
+
+
+def test_another_protocol_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("templates/project", "schema/projects"):
+        shutil.copytree(data_folder() / name, tmp_path / name)
+    shutil.copytree(tmp_path / "schema/projects/v2", tmp_path / "schema/projects/v3")
+    monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
+    for role in Role:
+        sources = tuple(SchemaChoice(protocol=protocol) for protocol in (1, 2, 3))
+        files = dict(project_files(Project(folder=tmp_path / f"my-{role.value}", role=role, sources=sources)))
+        assert files.keys() == own_files(role.value, (1, 2, 3))
+        modules = {path: ast.unparse(ast.parse(text)) for path, text in files.items() if path.endswith(".py")}
+        assert any(re.search(r"\{1: .*, 2: .*, 3: .*\}", text) for text in modules.values())
+    unknown = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(SchemaChoice(protocol=4),))
+    with pytest.raises(InputError, match="no project of the role agent for v4") as caught:
+        list(project_files(unknown))
+    assert "there are projects for v1, v2, v3;" in str(caught.value.diagnostics[0].hint)
 
 
 def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
