@@ -1,8 +1,9 @@
 """Writes a new project that runs: a package of the role with its vendored code, tests, and a README.
 
 The files are those of a project `new-project` with the package `new_project`. Files without knowledge of the protocol
-are in `templates/project/`, the others in `schema/projects/`. Three words are replaced in paths and texts:
-`new-project`, `new_project`, and `ACPGEN_CONFIG`, which becomes the configuration for the vendored code.
+are in `templates/project/`, some of them as templates; those of a version are in `schema/projects/vN/`. A project for
+several versions has the latter for each. Three words are replaced in paths and texts: `new-project`, `new_project`, and
+`ACPGEN_CONFIG`, which becomes the configuration for the vendored code.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, SchemaChoice
 from acpgen.config.keys import role_defaults
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
+from acpgen.emit.runtime import template_environment
 from acpgen.ir.options import Options
 from acpgen.output import Plan
 from acpgen.output.paths import unreadable
@@ -28,7 +30,7 @@ from acpgen.output.plan import compare
 from acpgen.output.preconditions import check_folder
 from acpgen.pipeline import build
 from acpgen.roles import Role
-from acpgen.schema.bundled import is_path
+from acpgen.schema.bundled import find_release, is_path
 from acpgen.schema.data import data_folder
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -89,6 +91,7 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """
     vendored = project.vendored
     _check_empty(project.folder)
+    _check_newest(project.sources)
     roles = (project.role,)
     defaults = role_defaults(roles)
     types = Options.for_roles(roles, open=defaults["open"], keep_unknown=defaults["keep-unknown"])
@@ -118,34 +121,73 @@ def _check_empty(folder: Path) -> None:
     check_folder(folder)
 
 
+def _check_newest(sources: Iterable[SchemaChoice]) -> None:
+    """The files of a project use what the newest release has."""
+    for each in sources:
+        wanted, newest = (find_release(each.protocol, name) for name in (each.release, None))
+        if wanted != newest:
+            raise input_error(
+                "project-release",
+                f"a new project is for the newest release of protocol {each.protocol}, {newest.name}, "
+                f"not for {wanted.name}",
+                hint="leave --release out; in a project of your own, "
+                f"`acpgen build --release {each.protocol}={wanted.name}` takes any release",
+            )
+
+
 def project_files(project: Project) -> Iterator[tuple[str, str]]:
     """The path and the text of each file, without the vendored code."""
     words = {"new-project": project.name, "new_project": project.package, "ACPGEN_CONFIG": configuration(project)}
-    for home in _homes(project):
-        for path in sorted(home.rglob("*")):
-            relative = path.relative_to(home).as_posix()
-            if path.is_file() and not _is_leftover(relative):
-                # it has another name here, so that it does not affect this repository
-                shown = f".{relative}" if relative in ("gitattributes", "gitignore") else relative
-                yield _replaced(shown, words), _replaced(path.read_text(encoding="utf-8"), words)
+    for path, text in itertools.chain(_common_files(project), _protocol_files(project)):
+        yield _replaced(path, words), _replaced(text, words)
 
 
-def _is_leftover(path: str) -> bool:
-    """Whether the file comes from a tool: installers compile modules, others keep caches."""
-    return any(part == "__pycache__" or part.startswith(".") for part in path.split("/"))
+def _common_files(project: Project) -> Iterator[tuple[str, str]]:
+    """The files that know no version of the protocol; of a template, what it makes for those of the project."""
+    home = data_folder() / "templates" / "project"
+    protocols = [each.protocol for each in project.sources]
+    environment = template_environment([home], str, escapes=False)
+    for path, text in itertools.chain(*(_files_in(home / part).items() for part in ("common", project.role.value))):
+        if path.endswith(".jinja"):
+            yield path.removesuffix(".jinja"), environment.from_string(text).render(protocols=protocols)
+        else:  # a name with a dot would affect this repository
+            yield f".{path}" if path in ("gitattributes", "gitignore") else path, text
 
 
-def _homes(project: Project) -> Iterator[Path]:
-    """The folders of the files. There may be one for releases that lack what the others use: such as v1@0.10.8-v2."""
-    role, protocol = project.role.value, "-".join(f"v{each.protocol}" for each in project.sources)
-    templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
-    if not (data / protocol / role).is_dir():
-        known = ", ".join(path.name for path in sorted(data.iterdir()) if "@" not in path.name)
+def _protocol_files(project: Project) -> Iterator[tuple[str, str]]:
+    """The files of each protocol; where there are several, each file has its own, as `agent_v1.py` for `agent.py`."""
+    for each in project.sources:
+        files = _files_in(_home(project.role, each.protocol))
+        yield from files.items() if len(project.sources) == 1 else _of_one(files, f"v{each.protocol}")
+
+
+def _home(role: Role, protocol: int) -> Path:
+    data = data_folder() / "schema" / "projects"
+    if not (home := data / f"v{protocol}" / role.value).is_dir():
+        known = ", ".join(path.parent.name for path in sorted(data.glob(f"v*/{role.value}")))
         hint = f"there are projects for {known}; for an existing project, use `acpgen build`"
-        raise input_error("project-protocol", f"there is no project of the role {role} for {protocol}", hint=hint)
-    names = itertools.product(*((f"v{each.protocol}@{each.release}", f"v{each.protocol}") for each in project.sources))
-    own = next(folder for name in names if (folder := data / "-".join(name) / role).is_dir())
-    yield from (templates / "common", templates / role, own)
+        raise input_error(
+            "project-protocol", f"there is no project of the role {role.value} for v{protocol}", hint=hint
+        )
+    return home
+
+
+def _of_one(files: Mapping[str, str], version: str) -> Iterator[tuple[str, str]]:
+    """The files for one of several protocols: they import each other, and the subpackage of the vendored code."""
+    names = {Path(path).stem: f"{Path(path).stem}_{version}" for path in files} | {"acp": f"acp.{version}"}
+    imported = re.compile(rf"\b(from (?:new_project)?\.)({'|'.join(names)})\b")
+    for path, text in files.items():
+        yield f"{path.removesuffix('.py')}_{version}.py", imported.sub(lambda each: each[1] + names[each[2]], text)
+
+
+def _files_in(home: Path) -> dict[str, str]:
+    """The texts in a folder by path, without what comes from tools: installers compile modules, others keep caches."""
+    found = ((path.relative_to(home), path) for path in sorted(home.rglob("*")) if path.is_file())
+    return {
+        below.as_posix(): path.read_text(encoding="utf-8")
+        for below, path in found
+        if not any(part == "__pycache__" or part.startswith(".") for part in below.parts)
+    }
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:

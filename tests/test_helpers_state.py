@@ -18,6 +18,8 @@ from typing import Any, get_args
 import pytest
 
 from acpgen.config import SchemaChoice
+from acpgen.roles import Role
+from acpgen.scaffold import Project, project_files
 from tests.runtime_support import V1, V2, client_of, pair, run, unchecked
 from tests.session_model import SESSION, Event, Json, expected
 from tests.session_traffic import Traffic, after, as_json, feed, new_state, recorded, seen, shown
@@ -158,28 +160,30 @@ def test_every_kind_of_update_is_in_the_random_sequences(packages: Packages, sou
 
 # --- What agents of ours say -----------------------------------------------------------------------------------------
 
-AGENTS = {
-    "a project, v1": (V1, "schema/projects/v1/agent/src/new_project/agent.py"),
-    "a project, v2": (V2, "schema/projects/v2/agent/src/new_project/agent.py"),
-    "an example, v1": (V1, "examples/echo_agent_v1.py"),
-    "an example, v2": (V2, "examples/echo_agent_v2.py"),
-}
+VERSIONS = {"v1": V1, "v2": V2}
+AGENTS = [f"{kind}, {version}" for kind in ("a project", "an example") for version in VERSIONS]
 
 
-def imported_agent(sources: SchemaChoice, path: str, folder: Path) -> tuple[ModuleType, Any]:
-    """The package for `sources`, and an agent of this repository that uses it."""
+def imported_agent(name: str, folder: Path) -> tuple[ModuleType, Any]:
+    """An agent of this repository, and the package that it uses."""
+    version = name[-2:]
     folder.mkdir()
-    shutil.copytree(package_folder(sources), folder / "acp")
-    source = (REPOSITORY / path).read_text(encoding="utf-8")
-    (folder / "agent.py").write_text(re.sub(r"from acp_echo_v\d", "from .acp", source), encoding="utf-8")
-    (folder / "__init__.py").write_text("", encoding="utf-8")
-    for name in re.findall(r"^from \.(\w+) import", source, flags=re.MULTILINE):
-        if (module := (REPOSITORY / path).with_name(f"{name}.py")).exists():
-            shutil.copy(module, folder)
+    shutil.copytree(package_folder(VERSIONS[version]), folder / "acp")
+    for file, text in (project_modules(version) if "project" in name else example_modules(version)).items():
+        (folder / file).write_text(text, encoding="utf-8")
     package = import_folder(folder)
-    agent = importlib.import_module(f"{package.__name__}.agent").EchoAgent
-    agent.pause = 0
-    return importlib.import_module(f"{package.__name__}.acp"), agent
+    return importlib.import_module(f"{package.__name__}.acp"), importlib.import_module(f"{package.__name__}.agent")
+
+
+def project_modules(version: str) -> dict[str, str]:
+    project = Project(folder=Path("demo"), role=Role.AGENT, sources=(VERSIONS[version],))
+    modules = {Path(path).name: text for path, text in project_files(project) if path.startswith("src/")}
+    return {**modules, "work.py": modules["work.py"].replace("PAUSE = 0.05", "PAUSE = 0")}
+
+
+def example_modules(version: str) -> dict[str, str]:
+    source = (REPOSITORY / f"examples/echo_agent_{version}.py").read_text(encoding="utf-8")
+    return {"__init__.py": "", "agent.py": re.sub(r"from acp_echo_v\d", "from .acp", source)}
 
 
 async def recording(acp: ModuleType, agent: Any, *prompts: str) -> list[Event]:
@@ -221,8 +225,8 @@ async def recording(acp: ModuleType, agent: Any, *prompts: str) -> list[Event]:
 @pytest.mark.every_python
 @pytest.mark.parametrize("name", AGENTS)
 def test_what_our_agents_say_ends_as_the_model_says(name: str, tmp_path: Path) -> None:
-    acp, agent = imported_agent(*AGENTS[name], tmp_path / re.sub(r"\W+", "_", name))
-    events = run(recording(acp, agent, "Please edit it", "Thanks"))
+    acp, module = imported_agent(name, tmp_path / re.sub(r"\W+", "_", name))
+    events = run(recording(acp, module.EchoAgent, "Please edit it", "Thanks"))
     check(acp, events)
     check(acp, events[::-1])
     transcript = shown(after(acp, *events))

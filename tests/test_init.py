@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import compileall
 import itertools
 import json
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +23,10 @@ import pytest
 
 import acpgen.scaffold
 from acpgen.config import SchemaChoice
+from acpgen.diagnostics import InputError
 from acpgen.ir.model import Role
 from acpgen.scaffold import Project, project_files
-from acpgen.schema.bundled import Release, find_release, list_releases
+from acpgen.schema.bundled import Release, find_release
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
 from tests.project_support import read_toml
@@ -47,26 +49,28 @@ SECONDS = 300.0
 COMMON = {".gitattributes", ".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
 OWN = {
     "agent": {
-        *("tests/test_agent.py", "src/my_agent/tools.py"),
-        *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "agent")),
+        *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "tools", "work")),
+        "tests/test_tools.py",
     },
     "client": {
-        *("tests/fake_agent.py", "tests/test_chat.py", "tests/test_parts.py"),
-        *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "terminal")),
+        *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "screen", "terminal")),
+        "tests/test_chat.py",
     },
-    "proxy": {
-        "tests/test_guard.py",
-        *(f"src/my_proxy/{name}.py" for name in ("__init__", "__main__", "folders", "guard")),
-    },
+    "proxy": {f"src/my_proxy/{name}.py" for name in ("__init__", "__main__", "folders")},
 }
-OWN_OF_BOTH = {
-    "agent": {f"src/my_agent/{name}.py" for name in ("agent_v1", "agent_v2", "sessions")},
-    "client": {*(f"src/my_client/{name}.py" for name in ("client_v1", "client_v2", "screen")), "tests/test_chat_v1.py"},
-    "proxy": {f"{name}_v{protocol}.py" for name in ("src/my_proxy/guard", "tests/test_guard") for protocol in BOTH},
+OF_A_PROTOCOL = {
+    "agent": {"src/my_agent/agent", "tests/test_agent"},
+    "client": {"src/my_client/client", "tests/fake_agent"},
+    "proxy": {"src/my_proxy/guard", "tests/test_guard"},
 }
-"""What a project of both protocols has besides."""
-OWN_OF_ONE = {"proxy": {"src/my_proxy/guard.py", "tests/test_guard.py"}}
-"""What it does not have."""
+"""The modules of each protocol, which in a project of both have its number."""
+
+
+def own_files(role: str, protocols: tuple[int, ...]) -> set[str]:
+    """The files of a project without the vendored code."""
+    ends = [f"_v{protocol}.py" for protocol in protocols] if len(protocols) > 1 else [".py"]
+    return COMMON | OWN[role] | {name + end for name in OF_A_PROTOCOL[role] for end in ends}
+
 
 Projects = Callable[..., Path]
 
@@ -112,9 +116,8 @@ def test_a_project_is_written(projects: Projects, role: str, protocols: tuple[in
     vendored = {path for path in files if path.startswith(f"src/my_{role}/acp/")}
     parts = [f"v{protocol}/{role}.py" for protocol in BOTH] if protocols == BOTH else [f"{role}.py"]
     assert {f"src/my_{role}/acp/{name}" for name in ("acpgen.lock", "py.typed", *parts)} <= vendored
-    own = (OWN[role] - OWN_OF_ONE.get(role, set())) | OWN_OF_BOTH[role] if protocols == BOTH else OWN[role]
-    assert files.keys() - vendored == COMMON | own
-    words = re.compile(rb"new.project|ACPGEN_CONFIG", re.IGNORECASE)
+    assert files.keys() - vendored == own_files(role, protocols)
+    words = re.compile(rb"new.project|ACPGEN_CONFIG|\{% ", re.IGNORECASE)
     assert [path for path, text in files.items() if words.search(text)] == []
 
 
@@ -190,7 +193,24 @@ def test_compiled_files_of_the_templates_are_left_out(tmp_path: Path, monkeypatc
     compileall.compile_dir(tmp_path, quiet=1)
     monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
     project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(SchemaChoice(),))
-    assert {path for path, _ in project_files(project)} == COMMON | OWN["agent"]
+    assert {path for path, _ in project_files(project)} == own_files("agent", (1,))
+
+
+def test_another_protocol_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("templates/project", "schema/projects"):
+        shutil.copytree(data_folder() / name, tmp_path / name)
+    shutil.copytree(tmp_path / "schema/projects/v2", tmp_path / "schema/projects/v3")
+    monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
+    for role in Role:
+        sources = tuple(SchemaChoice(protocol=protocol) for protocol in (1, 2, 3))
+        files = dict(project_files(Project(folder=tmp_path / f"my-{role.value}", role=role, sources=sources)))
+        assert files.keys() == own_files(role.value, (1, 2, 3))
+        modules = {path: ast.unparse(ast.parse(text)) for path, text in files.items() if path.endswith(".py")}
+        assert any(re.search(r"\{1: .*, 2: .*, 3: .*\}", text) for text in modules.values())
+    unknown = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(SchemaChoice(protocol=4),))
+    with pytest.raises(InputError, match="no project of the role agent for v4") as caught:
+        list(project_files(unknown))
+    assert "there are projects for v1, v2, v3;" in str(caught.value.diagnostics[0].hint)
 
 
 def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
@@ -245,6 +265,18 @@ def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path, name: str, m
         (("--role", "both"), "both"),
         (("--release", "nosuch"), "error: no release 'nosuch' of protocol 1 is bundled [unknown-release]"),
         (("--release", "2=2026-11-02"), "is for protocol 2, which is not built"),
+        (
+            ("--release", "0.10.8"),
+            "is for the newest release of protocol 1, 2026-11-02, not for 0.10.8 [project-release]",
+        ),
+        (
+            ("--release", "0.10.8"),
+            "hint: leave --release out; in a project of your own, `acpgen build --release 1=0.10.8`",
+        ),
+        (
+            ("--protocol=1", "--protocol=2", "--release", "1=0.10.8"),
+            "newest release of protocol 1, 2026-11-02, not for 0.10.8",
+        ),
         (("--extension", "./broken.json"), "broken.json"),
     ],
 )
@@ -288,37 +320,15 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
     check_own_tests(projects(role, *protocols))
 
 
-def variants() -> Iterator[Any]:
-    """Projects by role, the release of each protocol, and whether they are for remote connections and extensions.
-
-    In CI, these are the newest release with both, and the oldest one of protocol 1 without; of them, `SAMPLED` leaves a
-    part. The session `deep` plays all.
-    """
-    for role, protocols in itertools.product(ROLES, ((1,), (2,), BOTH)):
-        newest = tuple(find_release(protocol) for protocol in protocols)
-        older = [(release, *newest[1:]) for release in list_releases() if release.protocol == protocols[0]][:-1]
-        yield pytest.param(role, newest, True, marks=pytest.mark.full, id=f"{role} {_named(newest)} whole")
-        for releases in older:
-            mark = pytest.mark.full if (protocols, releases) == ((1,), older[0]) else pytest.mark.deep
-            is_quick = (role, protocols) == ("agent", (1,)) and releases == older[0]
-            name = f"{role} {_named(releases)}"
-            yield pytest.param(role, releases, False, marks=[] if is_quick else mark, id=name)
-            if protocols != BOTH:  # an older error object cannot be that of both
-                yield pytest.param(role, releases, True, marks=pytest.mark.deep, id=f"{name} whole")
-
-
-def _named(releases: Iterable[Release]) -> str:
-    return " ".join(f"v{each.protocol}@{each.name}" for each in releases)
-
-
-@pytest.mark.parametrize(("role", "releases", "is_whole"), list(variants()))
-def test_the_tests_of_the_project_pass_with_each_release(
-    tmp_path: Path, role: str, releases: tuple[Release, ...], *, is_whole: bool
-) -> None:
+@pytest.mark.full
+@EACH_PROJECT
+@pytest.mark.parametrize("role", ROLES)
+def test_the_tests_of_the_project_pass_with_all_options(tmp_path: Path, role: str, protocols: tuple[int, ...]) -> None:
+    """Remote connections, all extensions, and the newest release by its name."""
+    releases = [find_release(protocol) for protocol in protocols]
     options = [f"--{key}={value}" for each in releases for key, value in choice(each).items()]
-    if is_whole:
-        extensions = sorted({spec.partition("@")[0] for each in releases for spec in fitting_fragments(each)})
-        options += ["--remote", *(f"--extension={name}" for name in extensions)]
+    extensions = sorted({spec.partition("@")[0] for each in releases for spec in fitting_fragments(each)})
+    options += ["--remote", *(f"--extension={name}" for name in extensions)]
     ran = run_acpgen("init", tmp_path / "my-project", "--role", role, *options, cwd=tmp_path)
     assert ran.code == 0, ran.stderr
     assert run_acpgen("build", "--dry-run", cwd=tmp_path / "my-project").stdout == ""
@@ -560,13 +570,15 @@ def test_a_proxy_may_stand_between(projects: Projects, protocols: tuple[int, ...
     check_chat(client, agent, proxy, proxy)
 
 
-def test_the_proxy_of_both_protocols_is_that_of_each(projects: Projects) -> None:
-    both = projects("proxy", *BOTH) / "src/my_proxy"
-    for protocol in BOTH:
-        own = (projects("proxy", protocol) / "src/my_proxy/guard.py").read_text(encoding="utf-8")
-        found = (both / f"guard_v{protocol}.py").read_text(encoding="utf-8")
-        found = found.replace(f"GuardV{protocol}", "Guard").replace(f" in version {protocol} of the protocol", "")
-        assert found.replace(f".acp.v{protocol}", ".acp") == own
+@pytest.mark.parametrize("role", ROLES)
+def test_a_project_of_both_protocols_has_the_modules_of_each(projects: Projects, role: str) -> None:
+    both = projects(role, *BOTH)
+    for protocol, name in itertools.product(BOTH, OF_A_PROTOCOL[role]):
+        found = (both / f"{name}_v{protocol}.py").read_text(encoding="utf-8")
+        own = (projects(role, protocol) / f"{name}.py").read_text(encoding="utf-8")
+        assert found != own
+        found = re.sub(rf"\.acp\.v{protocol}\b", ".acp", found)
+        assert re.sub(rf"\b(from \S+)_v{protocol} import", r"\1 import", found) == own
 
 
 def check_chat(client: Path, agent: Path, *proxies: Path) -> None:

@@ -1,19 +1,24 @@
-"""The proxy, as its editor and its agent meet it: in messages."""
+"""The proxy in version 2 of the protocol, as its editor and its agent meet it: in messages."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import tempfile
 import unittest
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from new_project.acp import ConnectionOptions, memory_transports, serve_proxy
+from new_project.acp import ConnectionOptions, StreamTransport, memory_transports, serve_proxy
 from new_project.acp.helpers import ScriptedAgent, ScriptedClient, ScriptedTurn, choose
 from new_project.guard import Guard
 
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+AGENT = "from new_project.acp.helpers import ScriptedAgent; ScriptedAgent(None).run()"
 CHECKED = ConnectionOptions(check_sent=True)
 """A message of the proxy that does not fit the protocol is an error."""
 
@@ -149,6 +154,15 @@ class GuardTest(unittest.IsolatedAsyncioTestCase):
                 params = {"number": 1.0, "nothing": None}
                 await sender.notify("_unknown/thing", **params)
                 self.assertEqual(await receiver.call("_unknown/thing"), params)
+
+    async def test_the_program_starts_an_agent_of_this_version(self) -> None:
+        command = [sys.executable, "-m", "new_project", sys.executable, "-c", AGENT]
+        program = await asyncio.create_subprocess_exec(*command, cwd=SOURCE, stdin=PIPE, stdout=PIPE)
+        assert program.stdout is not None
+        assert program.stdin is not None
+        async with ScriptedClient().connected(StreamTransport(program.stdout, program.stdin)) as editor:
+            self.assertTrue(await editor.open(self.project))
+        self.assertEqual(await asyncio.wait_for(program.wait(), timeout=30), 0)
 
 
 if __name__ == "__main__":

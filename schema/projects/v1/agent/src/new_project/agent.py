@@ -1,17 +1,15 @@
-"""The agent: it sends back what it receives. Put your own work into `work`."""
+"""The agent in version 1 of the protocol: the response to a prompt ends the turn. What it does is in `work`."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import uuid4
 
 from .acp import (
     PROTOCOL_VERSION,
     AgentCapabilities,
     ConnectionClosed,
-    ContentBlock,
     ContentBlockText,
     Implementation,
     InitializeRequest,
@@ -24,18 +22,20 @@ from .acp import (
     RemoteClient,
     advertise,
 )
-from .acp.helpers import TurnAgent, agent_message, mcp_capabilities, mcp_parameters, text, tool_call
+from .acp.helpers import (
+    RunningToolCall,
+    TurnAgent,
+    agent_message,
+    mcp_capabilities,
+    mcp_parameters,
+    tool_call,
+)
 from .tools import SessionTools
+from .work import work
 
 
 class EchoAgent(TurnAgent):
-    """Streams the prompt back, word by word.
-
-    If the word "edit" is in it, it first asks whether it may edit; if "tools" is, it shows those of the MCP servers.
-    """
-
-    pause = 0.05
-    """Seconds between two words, in the place of work."""
+    """Receives the messages of the editor, and lets `work` do what they ask for."""
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
@@ -64,34 +64,23 @@ class EchoAgent(TurnAgent):
 
     async def work(self, params: PromptRequest) -> None:
         """Work on a prompt. It may be cancelled at any `await`."""
-        if _has("edit", params.prompt):
-            await self._edit(params.session_id)
-        if _has("tools", params.prompt):
-            tools = await self._sessions[params.session_id].describe()
-            await self.client.session_update(agent_message(params.session_id, f"{tools}\n"))
-        for chunk in _chunks(params.prompt):
-            await self.client.session_update(agent_message(params.session_id, chunk))
-            await asyncio.sleep(self.pause)
-
-    async def _edit(self, session_id: str) -> None:
-        """Pretend to edit a file, if the user allows it."""
-        async with tool_call(self.client, session_id, "Edit notes.txt", kind="edit", status="pending") as call:
-            if await call.permission():
-                pass  # edit the file here
+        prompt = [block.text if isinstance(block, ContentBlockText) else block for block in params.prompt]
+        await work(prompt, self._sessions[params.session_id], MessageOutput(self.client, params.session_id))
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Disconnect the MCP servers."""
         await asyncio.gather(*(tools.close() for tools in self._sessions.values()))
 
 
-def _has(word: str, prompt: Sequence[ContentBlock]) -> bool:
-    return any(isinstance(block, ContentBlockText) and re.search(rf"\b{word}\b", block.text) for block in prompt)
+class MessageOutput:
+    """What the user sees of the work on a prompt, as messages to the editor."""
 
+    def __init__(self, client: RemoteClient, session_id: str) -> None:
+        self._client = client
+        self._session_id = session_id
 
-def _chunks(prompt: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    """The text of `prompt` word by word, and everything else as it is."""
-    for block in prompt:
-        if isinstance(block, ContentBlockText):
-            yield from map(text, re.findall(r"\S+\s*|\s+", block.text))
-        else:
-            yield block
+    async def say(self, content: Any) -> None:
+        await self._client.session_update(agent_message(self._session_id, content))
+
+    def edit(self, title: str) -> RunningToolCall:
+        return tool_call(self._client, self._session_id, title, kind="edit", status="pending")

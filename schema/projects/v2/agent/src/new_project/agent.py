@@ -1,10 +1,12 @@
-"""The agent: it sends back what it receives. Put your own work into `work`."""
+"""The agent in version 2 of the protocol: a prompt is answered at once, and updates tell how the work on it goes.
+
+What it does is in `work`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import uuid4
 
 from .acp import (
@@ -13,7 +15,6 @@ from .acp import (
     CloseSessionRequest,
     CloseSessionResponse,
     ConnectionClosed,
-    ContentBlock,
     ContentBlockText,
     Implementation,
     InitializeRequest,
@@ -33,26 +34,21 @@ from .acp import (
     advertise,
 )
 from .acp.helpers import (
+    RunningToolCall,
     TurnAgent,
     agent_message,
     idle,
     mcp_capabilities,
     mcp_parameters,
     running,
-    text,
     tool_call,
 )
 from .tools import SessionTools
+from .work import work
 
 
 class EchoAgent(TurnAgent):
-    """Streams the prompt back, word by word.
-
-    If the word "edit" is in it, it first asks whether it may edit; if "tools" is, it shows those of the MCP servers.
-    """
-
-    pause = 0.05
-    """Seconds between two words, in the place of work."""
+    """Receives the messages of the editor, and lets `work` do what they ask for."""
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
@@ -119,31 +115,20 @@ class EchoAgent(TurnAgent):
 
     async def work(self, params: PromptRequest) -> None:
         """Work on a prompt. It may be cancelled at any `await`."""
-        if _has("edit", params.prompt):
-            await self._edit(params.session_id)
-        message_id = uuid4().hex
-        if _has("tools", params.prompt):
-            tools = await self._tools[params.session_id].describe()
-            await self.client.session_update(agent_message(params.session_id, f"{tools}\n", message_id=message_id))
-        for chunk in _chunks(params.prompt):
-            await self.client.session_update(agent_message(params.session_id, chunk, message_id=message_id))
-            await asyncio.sleep(self.pause)
-
-    async def _edit(self, session_id: str) -> None:
-        """Pretend to edit a file, if the user allows it."""
-        async with tool_call(self.client, session_id, "Edit notes.txt", kind="edit", status="pending") as call:
-            if await call.permission():
-                pass  # edit the file here
+        prompt = [block.text if isinstance(block, ContentBlockText) else block for block in params.prompt]
+        await work(prompt, self._tools[params.session_id], MessageOutput(self.client, params.session_id))
 
 
-def _has(word: str, prompt: Sequence[ContentBlock]) -> bool:
-    return any(isinstance(block, ContentBlockText) and re.search(rf"\b{word}\b", block.text) for block in prompt)
+class MessageOutput:
+    """What the user sees of the work on a prompt, as messages to the editor."""
 
+    def __init__(self, client: RemoteClient, session_id: str) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._message_id = uuid4().hex
 
-def _chunks(prompt: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    """The text of `prompt` word by word, and everything else as it is."""
-    for block in prompt:
-        if isinstance(block, ContentBlockText):
-            yield from map(text, re.findall(r"\S+\s*|\s+", block.text))
-        else:
-            yield block
+    async def say(self, content: Any) -> None:
+        await self._client.session_update(agent_message(self._session_id, content, message_id=self._message_id))
+
+    def edit(self, title: str) -> RunningToolCall:
+        return tool_call(self._client, self._session_id, title, kind="edit", status="pending")

@@ -1,4 +1,7 @@
-"""The proxy: it asks the user before the agent writes outside the folders of a session. Put your own rules here."""
+"""The proxy in version 2 of the protocol: it asks the user before the agent writes outside the folders of a session.
+
+Put your own rules here.
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,25 @@
-"""The client in version 1 of the protocol: it shares the files of the folder, and runs commands for the agent."""
+"""The client in version 2 of the protocol: agents use files and commands by themselves, and report what they do."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from .acp import v1
-from .acp.v1.helpers import (
+from .acp import (
+    PROTOCOL_VERSION,
+    AuthMethod,
+    Implementation,
+    InitializeRequest,
+    PermissionOption,
+    PlanUpdateContentItems,
+    RemoteAgent,
+    ToolCallContentDiff,
+    advertise,
+)
+from .acp.helpers import (
     AgentMessage,
-    FileClient,
-    Files,
     LoginClient,
+    LoginError,
     MessageChange,
     PermissionChoice,
     PermissionClient,
@@ -18,8 +27,7 @@ from .acp.v1.helpers import (
     PlanChange,
     Session,
     SessionClient,
-    TerminalClient,
-    Terminals,
+    TerminalChange,
     Thought,
     ToolCall,
     ToolCallChange,
@@ -28,23 +36,30 @@ from .acp.v1.helpers import (
 from .screen import Screen
 
 
-class ClientV1(SessionClient, PermissionClient, FileClient, TerminalClient, LoginClient):
+class ChatClient(SessionClient, PermissionClient, LoginClient):
     """Shows what the agent does, and asks the user where the agent asks."""
 
     cancel_seconds = 1.0
     """How long leaving a turn waits for an agent that does not end it."""
 
-    def __init__(self, agent: v1.RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
+    def __init__(self, agent: RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
         super().__init__(agent)
-        self.files = Files(os.getcwd())
-        self.terminals = Terminals(on_output=lambda terminal, text: screen.say(text))
         self.login_command = command
         self._screen = screen
         self._session: Session
 
+    @classmethod
+    def hello(cls) -> InitializeRequest:
+        """Describe this client; its capabilities follow from the methods of the class."""
+        info = Implementation(name="new-project", version="0.1.0")
+        return advertise(cls, InitializeRequest(protocol_version=PROTOCOL_VERSION, info=info))
+
     async def enter(self) -> None:
-        """Open a session; log in if the agent wants it."""
-        self._session = await self.with_login(lambda: self.open(os.getcwd()))
+        """Open a session. If the agent wants a login and there is none, the program ends."""
+        try:
+            self._session = await self.with_login(lambda: self.open(os.getcwd()))
+        except LoginError as error:
+            raise SystemExit(str(error)) from error
 
     async def prompt(self, line: str) -> str:
         """Send a line, and show what the agent does; returns why it has ended."""
@@ -57,18 +72,15 @@ class ClientV1(SessionClient, PermissionClient, FileClient, TerminalClient, Logi
         """Ask the agent to stop its work."""
         await self._session.cancel()
 
-    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | v1.PermissionOption:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption:
         """Ask the user; no answer allows nothing."""
-        call = self._session.state.tool_call(question.request.tool_call.tool_call_id)
-        if call is not None:
-            self._show_changes(call)
         options = question.request.options
         number = await self._screen.choose(
             f"The agent asks for permission. {question.title}", [option.name for option in options]
         )
         return "cancel" if number is None else options[number]
 
-    async def choose_login(self, methods: Sequence[v1.AuthMethod]) -> v1.AuthMethod | None:
+    async def choose_login(self, methods: Sequence[AuthMethod]) -> AuthMethod | None:
         """Ask the user how to log in."""
         names = [str(getattr(method, "name", "?")) for method in methods]
         number = await self._screen.choose("The agent wants you to log in.", names)
@@ -83,7 +95,9 @@ class ClientV1(SessionClient, PermissionClient, FileClient, TerminalClient, Logi
                 self._show_changes(call)
             case ToolCallChange(call=call, is_new=True):
                 self._screen.note(call.title)
-            case PlanChange(plan=v1.SessionUpdatePlan(entries=entries)):
+            case TerminalChange(output=output):
+                self._screen.say(output.decode(errors="replace"))
+            case PlanChange(plan=PlanUpdateContentItems(entries=entries)):
                 for entry in entries:
                     self._screen.note(f"[{entry.status}] {entry.content}")
             case _:
@@ -91,5 +105,5 @@ class ClientV1(SessionClient, PermissionClient, FileClient, TerminalClient, Logi
 
     def _show_changes(self, call: ToolCall) -> None:
         for each in call.content:
-            if isinstance(each, v1.ToolCallContentDiff):
-                self._screen.change(each.path, each.old_text or "", each.new_text)
+            if isinstance(each, ToolCallContentDiff) and each.patch:
+                self._screen.say(f"{each.patch.text}\n")

@@ -1,14 +1,27 @@
-"""The client in version 2 of the protocol: agents use files and commands by themselves, and report what they do."""
+"""The client in version 1 of the protocol: it shares the files of the folder, and runs commands for the agent."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from .acp import v2
-from .acp.v2.helpers import (
+from .acp import (
+    PROTOCOL_VERSION,
+    AuthMethod,
+    Implementation,
+    InitializeRequest,
+    PermissionOption,
+    RemoteAgent,
+    SessionUpdatePlan,
+    ToolCallContentDiff,
+    advertise,
+)
+from .acp.helpers import (
     AgentMessage,
+    FileClient,
+    Files,
     LoginClient,
+    LoginError,
     MessageChange,
     PermissionChoice,
     PermissionClient,
@@ -16,7 +29,8 @@ from .acp.v2.helpers import (
     PlanChange,
     Session,
     SessionClient,
-    TerminalChange,
+    TerminalClient,
+    Terminals,
     Thought,
     ToolCall,
     ToolCallChange,
@@ -25,21 +39,32 @@ from .acp.v2.helpers import (
 from .screen import Screen
 
 
-class ClientV2(SessionClient, PermissionClient, LoginClient):
+class ChatClient(SessionClient, PermissionClient, FileClient, TerminalClient, LoginClient):
     """Shows what the agent does, and asks the user where the agent asks."""
 
     cancel_seconds = 1.0
     """How long leaving a turn waits for an agent that does not end it."""
 
-    def __init__(self, agent: v2.RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
+    def __init__(self, agent: RemoteAgent, *, screen: Screen, command: Sequence[str]) -> None:
         super().__init__(agent)
+        self.files = Files(os.getcwd())
+        self.terminals = Terminals(on_output=lambda terminal, text: screen.say(text))
         self.login_command = command
         self._screen = screen
         self._session: Session
 
+    @classmethod
+    def hello(cls) -> InitializeRequest:
+        """Describe this client; its capabilities follow from the methods of the class."""
+        info = Implementation(name="new-project", version="0.1.0")
+        return advertise(cls, InitializeRequest(protocol_version=PROTOCOL_VERSION, client_info=info))
+
     async def enter(self) -> None:
-        """Open a session; log in if the agent wants it."""
-        self._session = await self.with_login(lambda: self.open(os.getcwd()))
+        """Open a session. If the agent wants a login and there is none, the program ends."""
+        try:
+            self._session = await self.with_login(lambda: self.open(os.getcwd()))
+        except LoginError as error:
+            raise SystemExit(str(error)) from error
 
     async def prompt(self, line: str) -> str:
         """Send a line, and show what the agent does; returns why it has ended."""
@@ -52,15 +77,18 @@ class ClientV2(SessionClient, PermissionClient, LoginClient):
         """Ask the agent to stop its work."""
         await self._session.cancel()
 
-    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | v2.PermissionOption:
+    async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption:
         """Ask the user; no answer allows nothing."""
+        call = self.known_tool_call(question.request.session_id, question.request.tool_call.tool_call_id)
+        if isinstance(call, ToolCall):
+            self._show_changes(call)
         options = question.request.options
         number = await self._screen.choose(
             f"The agent asks for permission. {question.title}", [option.name for option in options]
         )
         return "cancel" if number is None else options[number]
 
-    async def choose_login(self, methods: Sequence[v2.AuthMethod]) -> v2.AuthMethod | None:
+    async def choose_login(self, methods: Sequence[AuthMethod]) -> AuthMethod | None:
         """Ask the user how to log in."""
         names = [str(getattr(method, "name", "?")) for method in methods]
         number = await self._screen.choose("The agent wants you to log in.", names)
@@ -75,9 +103,7 @@ class ClientV2(SessionClient, PermissionClient, LoginClient):
                 self._show_changes(call)
             case ToolCallChange(call=call, is_new=True):
                 self._screen.note(call.title)
-            case TerminalChange(output=output):
-                self._screen.say(output.decode(errors="replace"))
-            case PlanChange(plan=v2.PlanUpdateContentItems(entries=entries)):
+            case PlanChange(plan=SessionUpdatePlan(entries=entries)):
                 for entry in entries:
                     self._screen.note(f"[{entry.status}] {entry.content}")
             case _:
@@ -85,5 +111,5 @@ class ClientV2(SessionClient, PermissionClient, LoginClient):
 
     def _show_changes(self, call: ToolCall) -> None:
         for each in call.content:
-            if isinstance(each, v2.ToolCallContentDiff) and each.patch:
-                self._screen.say(f"{each.patch.text}\n")
+            if isinstance(each, ToolCallContentDiff):
+                self._screen.change(each.path, each.old_text or "", each.new_text)
