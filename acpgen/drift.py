@@ -68,7 +68,7 @@ class Checked:
     reasons: tuple[str, ...]
     plan: Plan
     is_hidden: bool
-    names: tuple[str, ...]
+    names: frozenset[str]
 
     @property
     def folder(self) -> Path:

@@ -30,14 +30,13 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A package: its files (relative path to text), its public names, and the former names that it keeps as aliases.
+    """A package: its files (relative path to text), and the former names that it keeps as aliases.
 
     In a package of several versions, a name of a version starts with its subpackage ("v1.Agent"). `notes` name the
     helpers that are left out.
     """
 
     files: Mapping[str, str]
-    names: tuple[str, ...]
     renames: Mapping[str, str]
     notes: tuple[Diagnostic, ...]
 
@@ -73,21 +72,20 @@ def emit(
     """
     renames = tuple(renames)
     environment = make_environment(".")
-    files, names, kept, notes = {"py.typed": ""}, list[str](), dict[str, str](), list[Diagnostic]()
+    files, kept, notes = {"py.typed": ""}, dict[str, str](), list[Diagnostic]()
     for each in _folders(environment, models, roles, runtime=runtime):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
         prefix = each.path.replace("/", ".")
         files |= {f"{each.path}{name}": text for name, text in each.modules.items()}
         files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
-        names += [prefix + name for name in public]
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
         if each.helpers:
             files |= _helper_files(environment, each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
     if remote:
         files |= _remote_files(environment, models, roles)
-    return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
+    return Package(files=files, renames=kept, notes=tuple(notes))
 
 
 def _remote_files(environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...]) -> dict[str, str]:

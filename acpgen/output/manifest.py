@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,8 +19,9 @@ from acpgen.text import MARKER, digest
 
 _NOTE_KEY = "//"
 _FILES_KEY = "files"
-_NAMES_KEY = "names"
-_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY})
+_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY})
+_FORMER_KEYS = frozenset({"names"})
+"""What manifests of former versions have besides the head."""
 _MOST_READ = 16 * 1024 * 1024
 """The largest manifest, in bytes; that of the largest bundled schema has 10 KiB."""
 _NOTE_START = MARKER.removeprefix("# ")
@@ -33,12 +34,11 @@ _BROKEN_HINT = f"delete {LOCK_NAME} and build again: the first line of a file sh
 class Manifest:
     """A manifest from disk. `head` has the inputs and options of the build, `files` the SHA-256 of each file by path.
 
-    `names` are the public names of the package. One `in_conflict` has what both sides of a merge have, and no `head`.
+    One `in_conflict` has the files of both sides of a merge, and no `head`.
     """
 
     head: Mapping[str, object]
     files: Mapping[str, str]
-    names: tuple[str, ...] = ()
     in_conflict: bool = False
 
 
@@ -47,8 +47,8 @@ def is_manifest(data: bytes) -> bool:
     return _NOTE_START.encode() in data
 
 
-def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names: Iterable[str] = ()) -> str:
-    """Write the manifest for `files` (path to text), which have the public `names`.
+def render_manifest(head: Mapping[str, object], files: Mapping[str, str]) -> str:
+    """Write the manifest for `files` (path to text).
 
     Raises `InternalError` if `head` is not JSON or uses a key that belongs to the manifest itself.
     """
@@ -59,7 +59,7 @@ def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names:
     except (TypeError, ValueError, RecursionError) as error:
         raise internal_error(f"the head of the manifest is not JSON: {error}") from error
     hashes = {path: digest(files[path].encode()) for path in sorted(files)}
-    content = {_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes, _NAMES_KEY: sorted(names)}
+    content = {_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes}
     return json.dumps(content, indent=2) + "\n"
 
 
@@ -129,9 +129,8 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     note = raw.get(_NOTE_KEY) if isinstance(raw, dict) else None
     if not isinstance(note, str) or not note.startswith(_NOTE_START):
         raise foreign_file(folder, LOCK_NAME)
-    head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
-    files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
-    return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)))
+    head = {key: value for key, value in raw.items() if key not in _OWN_KEYS | _FORMER_KEYS}
+    return Manifest(head=head, files=_parse_files(raw.get(_FILES_KEY), text, folder=folder))
 
 
 def _parse_sides(data: bytes, folder: StrPath) -> Manifest:
@@ -143,18 +142,8 @@ def _parse_sides(data: bytes, folder: StrPath) -> Manifest:
     return Manifest(
         head={},
         files={path: recorded for each in found for path, recorded in each.files.items()},
-        names=tuple(sorted({name for each in found for name in each.names})),
         in_conflict=True,
     )
-
-
-def _parse_names(raw: object) -> tuple[str, ...]:
-    """Those of the names that are identifiers, or such a name in a subpackage. They are used only in messages."""
-    return tuple(name for name in raw if isinstance(name, str) and _is_name(name)) if isinstance(raw, list) else ()
-
-
-def _is_name(name: str) -> bool:
-    return all(part.isidentifier() for part in name.split("."))
 
 
 def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:

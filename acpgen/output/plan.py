@@ -62,17 +62,17 @@ class Plan:
             raise InputError(self.problems)
 
 
-def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
+def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object]) -> Plan:
     """Plan the changes that write `files` to `folder`, with a manifest that starts with `head`.
 
-    `names` are the public names of the package. Files in the way are among the `problems` of the plan.
+    Files in the way are among the `problems` of the plan.
 
     Raises `InputError` for a folder that cannot hold a package, and `InternalError` for files that acpgen must not
     generate. Only `apply` refuses a folder that is not writable: `check` must work on a read-only disk.
     """
     check_files(files)
     package = dict(sorted(files.items()))
-    package[LOCK_NAME] = render_manifest(head, files, names)
+    package[LOCK_NAME] = render_manifest(head, files)
     found = compare(folder, package)
     if not found.problems:
         try:
