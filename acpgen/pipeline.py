@@ -171,17 +171,13 @@ def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:
 def read_interface(folder: Path, paths: Iterable[str]) -> Mapping[str, str]:
     """The texts of those files of a package in `folder` that define its names and handlers, as far as there are any."""
     from acpgen.emit.interface import is_read
-    from acpgen.output.paths import read_below
+    from acpgen.output.folder import read_below
 
     found: dict[str, str] = {}
     for path in filter(is_read, paths):
         with suppress(InputError):
-            found[path] = (read_below(folder, path, limit=_MOST_READ) or b"").decode(errors="replace")
+            found[path] = (read_below(folder, path) or b"").decode(errors="replace")
     return found
-
-
-_MOST_READ = 4 * 1024 * 1024
-"""The most bytes of a generated module that are searched for names; `types.py` of published schemas has 0.1 MiB."""
 
 
 def _planned(

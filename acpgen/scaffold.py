@@ -23,9 +23,8 @@ from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
 from acpgen.ir.options import Options
 from acpgen.output import Plan
-from acpgen.output.paths import unreadable
+from acpgen.output.folder import check_folder, unreadable
 from acpgen.output.plan import compare
-from acpgen.output.preconditions import check_folder
 from acpgen.pipeline import build
 from acpgen.roles import Role
 from acpgen.schema.bundled import is_path

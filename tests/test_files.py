@@ -60,7 +60,7 @@ COMMANDS = [
     "check --schema odd --out acp",
     "check --config odd",
     "methods --extension ./odd",
-    "models --flavour pydantic --schema odd --out models.py",
+    "build --flavour pydantic --schema odd --out acp",
     "rfd extract odd --out x.json",
     "trace odd",
     "diff v1/2026-11-02 v1/2026-11-02 --source odd",
@@ -90,10 +90,11 @@ def test_nor_is_it_compared(tmp_path: Path, make: Callable[[Path], None], kind: 
 @pytest.mark.parametrize("make", [_pipe, _socket])
 def test_nor_are_files_in_the_way_of_output(tmp_path: Path, make: Callable[[Path], None]) -> None:
     (tmp_path / "acp").mkdir()
-    make(tmp_path / "models.py")
+    make(tmp_path / "draft.json")
     make(tmp_path / "acp" / "other.py")
-    ran = run_acpgen("models", "--flavour", "typeddict", "--out", "models.py", cwd=tmp_path)
-    assert (ran.code, "models.py is in the way" in ran.stderr) == (2, True)
+    (tmp_path / "rfd.md").write_text("# Waving\n\n```ts\ninterface Wave { hand: string }\n```\n")
+    ran = run_acpgen("rfd", "extract", "rfd.md", "--out", "draft.json", cwd=tmp_path)
+    assert (ran.code, "draft.json is in the way" in ran.stderr) == (2, True), ran.stderr
     ran = run_acpgen("build", "--schema", "missing", "--out", "acp", cwd=tmp_path)
     assert ran.code == 2
 

@@ -154,7 +154,7 @@ def test_manifest_with_an_unsafe_path_is_broken_and_deletes_nothing(tmp_path: Pa
     (found,) = refusal(NEW, tmp_path / "acp")
     assert found.code == "manifest-broken"
     assert found.location is not None
-    assert found.location.line == 10
+    assert found.pointer == "/files"
     assert (tmp_path / "victim.py").read_text() == "mine\n"
 
 
@@ -193,12 +193,6 @@ def test_a_lock_file_of_someone_else_is_foreign(tmp_path: Path, text: str) -> No
     (found,) = refusal(NEW, tmp_path)
     assert found.code == "foreign-file"
     assert LOCK_NAME in found.message
-
-
-@pytest.mark.parametrize("head", [{"files": 1}, {"//": 1}, {"x": object()}, {"x": float("nan")}])
-def test_a_head_that_is_no_head_is_a_bug(tmp_path: Path, head: dict[str, object]) -> None:
-    with pytest.raises(InternalError):
-        plan(NEW, folder=tmp_path, head=head)
 
 
 # --- unchanged ----------------------------------------------------------------------------------------------------
@@ -376,10 +370,18 @@ def test_an_unsafe_generated_path_is_a_bug(tmp_path: Path, path: str) -> None:
         plan({path: f"{MARKER}\n"}, folder=tmp_path / "acp", head=HEAD)
 
 
-@pytest.mark.parametrize("text", ["x = 1\n", f"{MARKER}\r\n", f"{MARKER}\n\ud800"])
-def test_unsafe_generated_text_is_a_bug(tmp_path: Path, text: str) -> None:
+def test_a_generated_text_without_the_marker_is_a_bug(tmp_path: Path) -> None:
     with pytest.raises(InternalError):
-        plan({"x.py": text}, folder=tmp_path / "acp", head=HEAD)
+        plan({"x.py": "x = 1\n"}, folder=tmp_path / "acp", head=HEAD)
+
+
+def test_a_plan_with_problems_is_not_applied(out: Path) -> None:
+    (out / "__init__.py").write_text("mine\n")
+    before = snapshot(out)
+    with pytest.raises(InputError) as caught:
+        apply(plan(NEW, folder=out, head=HEAD))
+    assert codes(caught.value.diagnostics) == ["foreign-file"]
+    assert snapshot(out) == before
 
 
 @pytest.mark.parametrize(("locked", "edited"), [("acp", "gone.py"), ("acp/sub", "sub/codec.py")])
@@ -411,17 +413,3 @@ def test_a_folder_that_cannot_be_read(out: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InputError, match="Permission denied") as caught:
         plan(NEW, folder=out, head=HEAD)
     assert codes(caught.value.diagnostics) == ["folder-unreadable"]
-
-
-def test_a_folder_that_changes_between_plan_and_apply(out: Path) -> None:
-    made = plan(NEW, folder=out, head=HEAD)
-    (out / "more").mkdir()
-    (out / "more" / "x.py").write_text(f"{MARKER}\nanother run\n")
-    with pytest.raises(InputError) as caught:
-        apply(made)
-    assert codes(caught.value.diagnostics) == ["output-changed"]
-    (out / "more" / "x.py").write_text("mine\n")
-    with pytest.raises(InputError) as caught:
-        apply(made)
-    assert codes(caught.value.diagnostics) == ["foreign-file"]
-    assert (out / "more" / "x.py").read_text() == "mine\n"

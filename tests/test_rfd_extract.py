@@ -295,7 +295,7 @@ def test_nothing_is_left_behind_when_the_disk_refuses(tmp_path: Path, monkeypatc
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     ran = extract(tmp_path, WAVE, "--out", "wave.json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "cannot write wave.json: No space left on device" in ran.stderr
