@@ -22,10 +22,7 @@ from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
 from acpgen.roles import Role
-from acpgen.text import some_of
-
-_MOST_NAMED = 5
-"""The most missing names in the note about helpers that are left out."""
+from acpgen.text import MOST_NAMED, some_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +112,7 @@ def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagn
         "the schema has no ": sorted(name for name in missing if not name.startswith(".")),
         "for this protocol there is no helper ": sorted(name[1:] for name in missing if name.startswith(".")),
     }
-    reasons = ", and ".join(reason + some_of(names, _MOST_NAMED) for reason, names in lacks.items() if names)
+    reasons = ", and ".join(reason + some_of(names, MOST_NAMED) for reason, names in lacks.items() if names)
     message = f"{folder} is without {', '.join(left_out)}: {reasons}"
     return [Diagnostic(code="helper-left-out", severity=Severity.NOTE, message=message)] if left_out else []
 
