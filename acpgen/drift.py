@@ -13,8 +13,8 @@ from pathlib import Path
 
 from acpgen.config import BuildOptions
 from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged
+from acpgen.output.folder import MOST_READ, ObstacleError, read_below, real_root
 from acpgen.output.manifest import same_head
-from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root
 from acpgen.output.plan import has_marker
 from acpgen.pipeline import build
 from acpgen.text import digest, with_plain_ends
@@ -68,7 +68,7 @@ class Checked:
     reasons: tuple[str, ...]
     plan: Plan
     is_hidden: bool
-    names: tuple[str, ...]
+    names: frozenset[str]
 
     @property
     def folder(self) -> Path:

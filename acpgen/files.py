@@ -1,9 +1,10 @@
-"""Opens the files that users name: regular files alone, so that no pipe or device is waited for."""
+"""Reads and writes the files that users name: regular files alone, so that no pipe or device is waited for."""
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,9 @@ _KINDS = {
     stat.S_IFCHR: "device",
     stat.S_IFBLK: "device",
 }
+STAGE_PREFIX = ".acpgen-stage-"
+"""The start of the name of a staged file."""
+
 _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
@@ -59,6 +63,42 @@ def too_large(label: str, most: int) -> InputError:
     """The error for a file of more than `most` bytes."""
     limit = f"{most // 1024**2} MiB" if most >= 1024**2 else f"{most // 1024} KiB" if most >= 1024 else f"{most} bytes"
     return input_error("file-too-large", f"{label} is larger than {limit}", hint="is this the right file?")
+
+
+def write_file(target: Path, text: str, *, force: bool = False) -> None:
+    """Write the single file `target`. An existing file is replaced only with `force`.
+
+    Raises `InputError`, without any change, if the file exists, is not a regular file, or the system refuses.
+    """
+    name = target.as_posix()
+    if os.path.lexists(target):
+        if target.is_symlink() or not target.is_file():
+            hint = "choose another name"
+            raise input_error("foreign-file", f"{name} is in the way: it is not a regular file", hint=hint)
+        if not force:
+            hint = "choose another name, or overwrite the file with --force"
+            raise input_error("file-exists", f"{name} exists already", hint=hint)
+    try:
+        with ExitStack() as cleanup:
+            stage(target, text, cleanup).replace(target)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise input_error("write-failed", f"cannot write {name}: {reason}") from None
+
+
+def stage(target: Path, text: str, cleanup: ExitStack) -> Path:
+    """Write `text` to a new file beside `target`; `cleanup` removes it if it is still there. Raises `OSError`."""
+    staged = target.parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}"
+    cleanup.callback(_remove_file, staged)
+    # Not with tempfile: only the owner may read its files.
+    with staged.open("xb") as file:
+        file.write(text.encode())
+    return staged
+
+
+def _remove_file(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
 
 
 def _open(path: str, flags: int) -> int:

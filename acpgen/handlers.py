@@ -13,7 +13,7 @@ from acpgen.output import LOCK_NAME
 from acpgen.pipeline import Built, compile_protocol, read_interface
 from acpgen.sources.inputs import File, Inputs, load_all, read_file
 from acpgen.sources.revisions import built_from
-from acpgen.text import cut, printable, some_of
+from acpgen.text import MOST_NAMED, cut, printable, some_of
 
 if TYPE_CHECKING:
     from acpgen.ir import model as ir
@@ -72,11 +72,8 @@ def _replaced(method: ir.Method, added: Sequence[ir.Method], old: Inputs, new: I
     if fragment is None or later is None or fragment.spec == later.spec:
         return {}
     names = [each.name for each in added if each.origin == later.origin]
-    instead = f"{later.spec} has {some_of(names, _MOST_NAMED)} instead" if names else f"{later.spec} has no such method"
+    instead = f"{later.spec} has {some_of(names, MOST_NAMED)} instead" if names else f"{later.spec} has no such method"
     return {method.wire: f'{instead}; extensions = ["{fragment.spec}"] keeps the one that you had'}
-
-
-_MOST_NAMED = 5
 
 
 def _files(inputs: Sequence[Inputs]) -> dict[str, File]:

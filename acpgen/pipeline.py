@@ -115,13 +115,13 @@ class Built:
     """The result of a build. `plan` is None if the manifest shows that the output is up to date.
 
     `old` is the manifest before the build, and `head` the start of the new one: the inputs and options. `names` are the
-    public names of the package, without aliases for former names.
+    public names of the package.
     """
 
     plan: Plan | None
     old: Manifest | None
     head: Mapping[str, object]
-    names: tuple[str, ...]
+    names: frozenset[str]
     diagnostics: tuple[Diagnostic, ...]
     timings: Timings
 
@@ -139,18 +139,25 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
         old = usable_manifest(options.out)
         up_to_date = old if not full and unchanged(options.out, head) else None
     if up_to_date is not None and not options.strict:
-        return Built(plan=None, old=up_to_date, head=head, names=up_to_date.names, diagnostics=(), timings=timings)
+        return _up_to_date(up_to_date, options, head=head, timings=timings)
     compiled = [compile_protocol(each, options.types, timings) for each in inputs]
     diagnostics = [*notes, *(found for each in compiled for found in each.diagnostics)]
     if options.strict:
         _refuse_warnings(diagnostics)
     if up_to_date is not None:  # compiled only to refuse warnings: the manifest does not record them
-        return Built(plan=None, old=up_to_date, head=head, names=up_to_date.names, diagnostics=(), timings=timings)
+        return _up_to_date(up_to_date, options, head=head, timings=timings)
     package = make_package([each.model for each in compiled], options, timings)
     with timings.stage("plan"):
-        plan, dropped_names = _planned(package, options, old=old, head=head)
+        plan, public, dropped_names = _planned(package, options, old=old, head=head)
     found = (*diagnostics, *package.notes, *plan.notes, *dropped_names)
-    return Built(plan=plan, old=old, head=head, names=package.names, diagnostics=found, timings=timings)
+    return Built(plan=plan, old=old, head=head, names=public, diagnostics=found, timings=timings)
+
+
+def _up_to_date(old: Manifest, options: BuildOptions, *, head: Mapping[str, object], timings: Timings) -> Built:
+    from acpgen.emit.interface import names
+
+    found = names(read_interface(options.out, (path for path in old.files if path.endswith("__init__.py"))))
+    return Built(plan=None, old=old, head=head, names=found, diagnostics=(), timings=timings)
 
 
 def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:
@@ -164,36 +171,30 @@ def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:
 def read_interface(folder: Path, paths: Iterable[str]) -> Mapping[str, str]:
     """The texts of those files of a package in `folder` that define its names and handlers, as far as there are any."""
     from acpgen.emit.interface import is_read
-    from acpgen.output.paths import read_below
+    from acpgen.output.folder import read_below
 
     found: dict[str, str] = {}
     for path in filter(is_read, paths):
         with suppress(InputError):
-            found[path] = (read_below(folder, path, limit=_MOST_READ) or b"").decode(errors="replace")
+            found[path] = (read_below(folder, path) or b"").decode(errors="replace")
     return found
-
-
-_MOST_READ = 4 * 1024 * 1024
-"""The most bytes of a generated module that are searched for names; `types.py` of published schemas has 0.1 MiB."""
 
 
 def _planned(
     package: Package, options: BuildOptions, *, old: Manifest | None, head: Mapping[str, object]
-) -> tuple[Plan, list[Diagnostic]]:
-    """The plan, and a warning for each public name that the old package has and the new one has not."""
+) -> tuple[Plan, frozenset[str], list[Diagnostic]]:
+    """The plan, the public names, and a warning for each that the old package has and the new one has not."""
     from acpgen.emit.aliases import dropped
-    from acpgen.emit.interface import kinds
+    from acpgen.emit.interface import kinds, names
     from acpgen.output import plan
 
-    names, renames = package.names, package.renames
-    planned = plan(package.files, folder=options.out, head=head, names=names)
-    if old is None:
-        return planned, []
-    if set(old.names) <= set(names):
-        return planned, []
-    known = (kinds(read_interface(options.out, old.files)), kinds(planned.files))
+    planned, after = plan(package.files, folder=options.out, head=head), names(package.files)
+    before = read_interface(options.out, old.files) if old is not None else {}
+    if old is None or names(before) <= after:
+        return planned, after, []
+    known = (kinds(before), kinds(planned.files))
     is_other = _built_with(old.head) != _built_with(head) and not old.in_conflict
-    return planned, dropped(old.names, names, renames, kinds=known, other_options=is_other)
+    return planned, after, dropped(names(before), after, package.renames, kinds=known, other_options=is_other)
 
 
 def _built_with(head: Mapping[str, object]) -> object:

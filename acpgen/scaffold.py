@@ -25,9 +25,8 @@ from acpgen.diagnostics import Diagnostic, input_error
 from acpgen.emit.runtime import template_environment
 from acpgen.ir.options import Options
 from acpgen.output import Plan
-from acpgen.output.paths import unreadable
+from acpgen.output.folder import check_folder, unreadable
 from acpgen.output.plan import compare
-from acpgen.output.preconditions import check_folder
 from acpgen.pipeline import build
 from acpgen.roles import Role
 from acpgen.schema.bundled import find_release, is_path

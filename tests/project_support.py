@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Project", "negotiating_schema", "ping_schema", "read_toml"]
+__all__ = ["Project", "negotiating_schema", "ping_schema", "public_names", "read_toml"]
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -74,3 +75,22 @@ class Project:
         """The manifest of an output."""
         found: dict[str, Any] = json.loads((self.path / out / "acpgen.lock").read_text(encoding="utf-8"))
         return found
+
+    def names(self, out: str) -> set[str]:
+        """The public names of an output, those of a subpackage with its name."""
+        return public_names(self.path / out)
+
+
+def public_names(package: Path) -> set[str]:
+    """The public names of a package, those of a subpackage with its name, by its syntax trees."""
+    top = _exported(package)
+    below = {name: _exported(package / name) for name in top if (package / name / "__init__.py").exists()}
+    return top | {f"{name}.{each}" for name, found in below.items() for each in found}
+
+
+def _exported(folder: Path) -> set[str]:
+    found = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
+    (names,) = (
+        each.value for each in found if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__all__"
+    )
+    return set(ast.literal_eval(names))

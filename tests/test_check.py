@@ -67,7 +67,7 @@ def gone(project: Project) -> None:
 
 def lock_edited(project: Project) -> None:
     path = project.path / "src/acp/acpgen.lock"
-    path.write_text(path.read_text().replace('"Thing"', '"Thang"'))
+    path.write_text(path.read_text() + "\n")
 
 
 def lock_gone(project: Project) -> None:

@@ -14,7 +14,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.roles import Role, RoleChoice
 from tests.command_line import Outcome, run_acpgen, tree
-from tests.project_support import negotiating_schema
+from tests.project_support import negotiating_schema, public_names
 from tests.runtime_support import V1, V2
 from tests.support import Packages
 
@@ -116,7 +116,7 @@ def composed(folder: Folder) -> list[list[str]]:
 def test_an_extension_of_both_protocols(folder: Folder) -> None:
     assert folder.build(*FILES, "--extension", "./both.json", "--verbose").stderr.count("extension-partial") == 0
     assert composed(folder) == [["both"], ["both"]]
-    assert {"v1.AddedBoth", "v2.AddedBoth"} <= set(folder.lock()["names"])
+    assert {"v1.AddedBoth", "v2.AddedBoth"} <= public_names(folder.path / "acp")
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_extensions_by_path_are_relative_to_the_file(project: Project) -> None:
     (project.path / "x.json").write_text(json.dumps({**fragment, **added}))
     project.config(f'{ONE}extensions = ["x.json"]\n')
     project.good("build", below="deep/er")
-    assert "Added" in project.lock("src/acp")["names"]
+    assert "Added" in project.names("src/acp")
 
 
 def test_config_is_a_table_for_people(tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_a_file_that_is_named_through_a_link(project: Project, tmp_path: Path) -
     project.schema(ping_schema("Inner"), "inner/schema.json")
     (tmp_path / "link").symlink_to(project.path / "inner")
     project.good("build", "--config", tmp_path / "link" / "pyproject.toml")
-    assert "Inner" in project.lock("acp")["names"]
+    assert "Inner" in project.names("acp")
 
 
 def test_an_extension_without_an_ending_is_a_path_all_the_same(project: Project) -> None:
@@ -530,7 +530,7 @@ def test_an_extension_without_an_ending_is_a_path_all_the_same(project: Project)
     project.schema({**fragment, "$defs": {"Added": {"type": "object"}}}, "added")
     project.config(f'{ONE}extensions = ["./added"]\n')
     project.good("build")
-    assert "Added" in project.lock("src/acp")["names"]
+    assert "Added" in project.names("src/acp")
 
 
 def test_a_text_for_the_terminal_is_escaped(project: Project) -> None:

@@ -111,9 +111,9 @@ class Vendor(Project):
         git(path, "commit", "--quiet", "--message", f"Build {pair.old}")
 
     @property
-    def names(self) -> set[str]:
-        """The public names of the package, by its manifest."""
-        return set(self.lock("acp")["names"])
+    def public(self) -> set[str]:
+        """The public names of the package."""
+        return self.names("acp")
 
     def write(self, body: str) -> None:
         (self.path / "agent.py").write_text(written(body), encoding="utf-8")
@@ -171,9 +171,9 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
 
     found = project.compare("HEAD:vendor/schema.json", "--protocol", str(pair.protocol))
     assert found == project.compare("acp", "--source", "HEAD:vendor/schema.json")
-    before, surface = project.names, read_surface(folder / "acp")
+    before, surface = project.public, read_surface(folder / "acp")
     said = project.build()
-    assert dropped(said) == sorted(before - project.names) == sorted(gone_names(found))
+    assert dropped(said) == sorted(before - project.public) == sorted(gone_names(found))
     assert unfound(surface, read_surface(folder / "acp"), found) == []
     assert project.check().code == 0
     BUILT[pair.files[1]] = tree(folder / "acp")

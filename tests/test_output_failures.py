@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from acpgen.diagnostics import InputError
 from acpgen.output import LOCK_NAME, STAGE_PREFIX
-from acpgen.text import MARKER
 from tests.output_support import NEW, OLD, build, codes, contents, old_package, snapshot
 
 
@@ -131,23 +129,3 @@ def test_a_failed_creation_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
     build(NEW, tmp_path / "a" / "b" / "acp")
     assert contents(tmp_path / "a" / "b" / "acp") == NEW
-
-
-def test_staged_files_of_killed_runs_are_removed_after_an_hour(out: Path) -> None:
-    two_hours_ago = time.time() - 7200
-    swept = [out / f"{STAGE_PREFIX}1", out / "sub" / f"{STAGE_PREFIX}2"]
-    kept = [out / ".acpgen", out / "mine" / f"{STAGE_PREFIX}3", out.parent / f"{STAGE_PREFIX}4"]
-    young = [out / f"{STAGE_PREFIX}5"]
-    for path in [*swept, *kept, *young]:
-        path.write_text(f"{MARKER}\nleft over")
-    for path in [*swept, *kept]:
-        os.utime(path, (two_hours_ago, two_hours_ago))
-    (out / f"{STAGE_PREFIX}folder").mkdir()
-    (out / f"{STAGE_PREFIX}link").symlink_to(kept[0])
-    for name in ("folder", "link"):
-        os.utime(out / f"{STAGE_PREFIX}{name}", (two_hours_ago, two_hours_ago), follow_symlinks=False)
-    build(OLD, out)
-    assert [path.exists() for path in swept] == [False] * 2
-    assert all(path.exists() for path in [*kept, *young])
-    assert (out / f"{STAGE_PREFIX}folder").is_dir()
-    assert (out / f"{STAGE_PREFIX}link").is_symlink()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.project_support import Project, negotiating_schema, ping_schema
+from acpgen.emit.interface import names
+from tests.project_support import Project, negotiating_schema, ping_schema, public_names
 
 ONE = 'out = "acp"\nschema = "schema.json"\nruntime = false\n'
 RENAMES = '[tool.acpgen.renames]\nThing = "Item"\n'
@@ -30,9 +31,11 @@ def python(project: Project, code: str, *options: str) -> subprocess.CompletedPr
     )
 
 
-def test_the_manifest_has_the_public_names(project: Project) -> None:
+def test_the_names_of_a_package_are_those_that_it_exports(project: Project) -> None:
     exported = python(project, "import acp, json; print(json.dumps(acp.__all__))").stdout
-    assert project.lock("acp")["names"] == sorted(json.loads(exported))
+    text = (project.path / "acp" / "__init__.py").read_text()
+    assert names({"__init__.py": text}) == set(json.loads(exported))
+    assert "names" not in project.lock("acp")
 
 
 def warnings(project: Project) -> list[str]:
@@ -160,10 +163,12 @@ def several(tmp_path: Path) -> Project:
     return made
 
 
-def test_the_manifest_has_the_names_of_each_subpackage(several: Project) -> None:
-    names = set(several.lock("acp")["names"])
-    assert {"v1", "v2", "RequestError", "v1.Thing", "v2.Thing", "v1.Agent", "v2.RequestError"} <= names
-    assert "Thing" not in names
+def test_the_names_of_each_subpackage(several: Project) -> None:
+    package = several.path / "acp"
+    found = names({path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")})
+    assert {"v1", "v2", "RequestError", "v1.Thing", "v2.Thing", "v1.Agent", "v2.RequestError"} <= found
+    assert "Thing" not in found
+    assert found == public_names(package)
 
 
 def test_a_name_that_a_subpackage_has_lost_can_be_kept_as_the_hint_says(several: Project) -> None:
@@ -236,3 +241,43 @@ def test_names_that_move_into_subpackages_are_told_in_one_line(several: Project)
     assert warning.startswith("warning: the package no longer defines AGENT_METHODS and ")
     assert warning.endswith(" others at its top [name-dropped]")
     assert hint == "  hint: import them from a subpackage, such as v1"
+
+
+# --- The text of the package ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flavour", ["typeddict", "pydantic"])
+def test_a_type_that_models_have_lost(tmp_path: Path, flavour: str) -> None:
+    tree = {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Tree"}}, {"type": "string"}]}
+    odd = {"type": "object", "properties": {"a-b": {"type": "string"}}, "required": ["a-b"]}
+    schema = ping_schema("Thing")
+    project = Project(tmp_path / "p", f'out = "acp"\nschema = "schema.json"\nflavour = "{flavour}"\n')
+    project.schema({**schema, "$defs": {**schema["$defs"], "Tree": tree, "Odd": odd, "Kind": {"enum": ["a", "b"]}}})
+    project.good("build")
+    project.schema(ping_schema("Item"))
+    assert [line for line in warnings(project) if "hint" not in line] == [
+        f"warning: the package no longer defines {name} [name-dropped]" for name in ("Kind", "Odd", "Thing", "Tree")
+    ]
+
+
+def test_a_package_that_was_laid_out_by_another_program(project: Project) -> None:
+    init = project.path / "acp" / "__init__.py"
+    head, tail = init.read_text().split("__all__ = ")
+    listed = tail.partition("]")[0]
+    init.write_text(f"{head}__all__ = {' '.join(listed.split())}]\n".replace('"', "'"))
+    assert "no longer defines Thing" in project.good("build").stderr
+
+
+def test_names_of_both_sides_of_a_merge() -> None:
+    sides = ['\n__all__ = [\n    "Both",\n    "One",\n]\n', '\n__all__ = [\n    "Both", "Two",\n]\n']
+    assert names({"__init__.py": "<<<<<<< HEAD" + "=======".join(sides) + ">>>>>>> other\n"}) == {"Both", "One", "Two"}
+
+
+def test_a_package_of_somebody_else_is_searched_and_not_run(project: Project) -> None:
+    init = project.path / "acp" / "__init__.py"
+    more = '"a\x1b[2J", "' + "x" * 10_000 + '", "1a", "Gone",'
+    init.write_text(init.read_text().replace("__all__ = [", f"raise SystemExit\n__all__ = [{more}") + "(" * 100_000)
+    said = project.good("build").stderr
+    assert "no longer defines Gone" in said
+    assert "\x1b" not in said
+    assert "1a" not in said

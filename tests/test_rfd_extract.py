@@ -295,7 +295,7 @@ def test_nothing_is_left_behind_when_the_disk_refuses(tmp_path: Path, monkeypatc
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     ran = extract(tmp_path, WAVE, "--out", "wave.json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "cannot write wave.json: No space left on device" in ran.stderr
@@ -321,9 +321,7 @@ def test_every_finding_of_a_text_of_some_size_is_printed(tmp_path: Path) -> None
     [
         (b"\xff\xfe", "is not UTF-8"),
         (b"x" * (256 * 1024 + 1), "is larger than 256 KiB"),
-        (b"\n" * 10_000, "has more than 10000 lines"),
         (b"", "adds nothing to"),
-        (b"```ts\n" + b"interface A {}\n" * 501, "has more than 500 definitions"),
     ],
 )
 def test_unusable_input(tmp_path: Path, data: bytes, message: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from acpgen.diagnostics import InputError
-from acpgen.rfd.blocks import MAX_BYTES, MAX_LINES
+from acpgen.rfd.blocks import MAX_BYTES
 from acpgen.schema.fragment import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction
@@ -200,7 +200,7 @@ def filled(piece: str, before: str = "", after: str = "") -> str:
 
 
 def lines(line: str, before: str = "") -> str:
-    return before + "\n".join([line] * min(MAX_LINES - 10, (MAX_BYTES - 100) // (len(line) + 1)))
+    return before + "\n".join([line] * ((MAX_BYTES - 100) // (len(line) + 1)))
 
 
 FAN = "".join(

@@ -116,7 +116,7 @@ def _write(builds: Sequence[Built]) -> None:
         from acpgen.output import apply, check_writable
 
         for plan, _ in plans:  # all of them, before the first one is written
-            check_writable(plan)
+            check_writable(plan.folder, [change.path for change in plan.different])
         for plan, timings in plans:
             with timings.stage("write"):
                 apply(plan)

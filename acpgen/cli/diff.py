@@ -16,7 +16,7 @@ from acpgen.cli import completion, parameters
 from acpgen.cli.console import print_data, print_diagnostics
 from acpgen.cli.given import Given
 from acpgen.diagnostics import InputError
-from acpgen.output.paths import LOCK_NAME
+from acpgen.output.folder import LOCK_NAME
 
 if TYPE_CHECKING:
     from acpgen.config.settings import Output

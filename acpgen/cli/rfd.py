@@ -57,7 +57,7 @@ def extract_command(
     - `acpgen rfd extract logout.md --out logout.json`
     - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
     """
-    from acpgen.output import write_file
+    from acpgen.files import write_file
 
     with exit_on_errors(form, cap=_CAP):
         text, diagnostics = _extracted(given, file, rfd=rfd, label=out.as_posix() if out else "draft")

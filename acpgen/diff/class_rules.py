@@ -49,8 +49,6 @@ UNPAIRED_FIELDS = RuleTable[ClassPair, ir.Field | None, ir.Field | None]()
 """Rules about properties that only one of the classes has."""
 
 _GONE = breaks(Use.CONSTRUCT, Use.READ)
-_MOST_PAIRS = 10_000
-"""With more candidates than this, no renames are searched: it is another schema."""
 _DROPPED = "new to old loses: dropped by old readers"
 _NEEDED = "breaks: constructors need it (construct)"
 
@@ -132,8 +130,6 @@ def _renamed(models: ModelPair, before: dict[str, ir.Field], after: dict[str, ir
     gone = [field for wire, field in before.items() if wire not in after]
     come = [field for wire, field in after.items() if wire not in before]
     found: dict[str, str] = {}
-    if len(gone) * len(come) > _MOST_PAIRS:
-        return found
     taken = set[str]()
     by_trait = defaultdict[str | ir.Ref, list[ir.Field]](list)
     for field in come:

@@ -1,4 +1,4 @@
-"""What the text of a package defines: the kinds of its names, and the handlers of its roles.
+"""What the text of a package defines: its public names and their kinds, and the handlers of its roles.
 
 The text may be that of an older acpgen, or of anybody: it is searched, and not run. What is found is for messages.
 """
@@ -15,14 +15,34 @@ _DEFINITION = re.compile(
     r"(?(class)[(:]|(?(function)\(|: TypeAlias = (?P<literal>Literal\[)?))",
     re.MULTILINE,
 )
+_CALLED = re.compile(r"^(?: {4})?([A-Za-z]\w{0,200}) = Type(?:AliasType|dDict)\(", re.MULTILINE)
+"""Types of models that are recursive, or have keys that are no identifiers."""
 _HANDLER = re.compile(r"^    async def (\w{1,200})\(", re.MULTILINE)
+_PUBLIC = "\n__all__ = ["
+_NAME = re.compile(r"""["']([^\W\d]\w{0,200})["']""")
 _METHOD = re.compile(r'\bMethod\(\s*"([^"\\\n]{1,200})",\s*"(\w{1,200})"')
-_MODULES = frozenset({"types.py", "methods.py", *(f"{role.record.name}.py" for role in Role)})
+_MODULES = frozenset({"__init__.py", "types.py", "methods.py", *(f"{role.record.name}.py" for role in Role)})
 
 
 def is_read(path: str) -> bool:
     """Whether the file at `path` in a package defines what is found here."""
     return path.count("/") < 2 and path.rpartition("/")[2] in _MODULES
+
+
+def names(files: Mapping[str, str]) -> frozenset[str]:
+    """The public names of a package, those of a version with its subpackage ("v1.Agent"). `files` are texts by path."""
+    top = _exported(files.get("__init__.py", ""))
+    inits = ((path.rpartition("/")[0], text) for path, text in files.items() if path.endswith("/__init__.py"))
+    return top | {f"{folder}.{name}" for folder, text in inits if folder in top for name in _exported(text)}
+
+
+def _exported(text: str) -> frozenset[str]:
+    """The names in `__all__`, of both sides of a merge; without it, as in a module of models, the types."""
+    if parts := text.split(_PUBLIC)[1:]:
+        return frozenset(name for part in parts for name in _NAME.findall(part.partition("]")[0]))
+    return frozenset(
+        {*_CALLED.findall(text), *(name for name, kind in kinds({"": text}).items() if kind != "function")}
+    )
 
 
 def kinds(files: Mapping[str, str]) -> dict[str, str]:

@@ -22,22 +22,18 @@ from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
 from acpgen.roles import Role
-from acpgen.text import some_of
-
-_MOST_NAMED = 5
-"""The most missing names in the note about helpers that are left out."""
+from acpgen.text import MOST_NAMED, some_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A package: its files (relative path to text), its public names, and the former names that it keeps as aliases.
+    """A package: its files (relative path to text), and the former names that it keeps as aliases.
 
     In a package of several versions, a name of a version starts with its subpackage ("v1.Agent"). `notes` name the
     helpers that are left out.
     """
 
     files: Mapping[str, str]
-    names: tuple[str, ...]
     renames: Mapping[str, str]
     notes: tuple[Diagnostic, ...]
 
@@ -73,21 +69,20 @@ def emit(
     """
     renames = tuple(renames)
     environment = make_environment(".")
-    files, names, kept, notes = {"py.typed": ""}, list[str](), dict[str, str](), list[Diagnostic]()
+    files, kept, notes = {"py.typed": ""}, dict[str, str](), list[Diagnostic]()
     for each in _folders(environment, models, roles, runtime=runtime):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
         prefix = each.path.replace("/", ".")
         files |= {f"{each.path}{name}": text for name, text in each.modules.items()}
         files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
-        names += [prefix + name for name in public]
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
         if each.helpers:
             files |= _helper_files(environment, each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
     if remote:
         files |= _remote_files(environment, models, roles)
-    return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
+    return Package(files=files, renames=kept, notes=tuple(notes))
 
 
 def _remote_files(environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...]) -> dict[str, str]:
@@ -117,7 +112,7 @@ def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagn
         "the schema has no ": sorted(name for name in missing if not name.startswith(".")),
         "for this protocol there is no helper ": sorted(name[1:] for name in missing if name.startswith(".")),
     }
-    reasons = ", and ".join(reason + some_of(names, _MOST_NAMED) for reason, names in lacks.items() if names)
+    reasons = ", and ".join(reason + some_of(names, MOST_NAMED) for reason, names in lacks.items() if names)
     message = f"{folder} is without {', '.join(left_out)}: {reasons}"
     return [Diagnostic(code="helper-left-out", severity=Severity.NOTE, message=message)] if left_out else []
 

@@ -22,7 +22,6 @@ from acpgen.ir.conditions import And, Condition, HasKeys, KeyIs, Not, Or
 
 LINE_LENGTH = 120
 """The longest line of generated code; black gets the same limit."""
-_MOST_MARKS = 30
 
 
 class Code(str):
@@ -179,26 +178,13 @@ def _doc_line(line: str) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Wrap `text`: paragraphs are separated by an empty line, list items keep their lines."""
-    normal = _normal(text).replace("\r\n", "\n").replace("\r", "\n")
+    normal = unicodedata.ucd_3_2_0.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
     lines: list[str] = []
     for paragraph in normal.split("\n\n"):
         block = [line for part in _items(paragraph) for line in _wrap(part, width)]
         if block:
             lines += ["", *block] if lines else block
     return lines
-
-
-def _normal(text: str) -> str:
-    """Normalise `text` to NFC, unless a letter has more combining marks than any language uses.
-
-    Ordering the marks takes quadratic time (UAX #15, 13, "Stream-Safe Text Format").
-    """
-    marks = 0
-    for char in "" if text.isascii() else text:
-        marks = marks + 1 if unicodedata.ucd_3_2_0.combining(char) else 0
-        if marks > _MOST_MARKS:
-            return text
-    return unicodedata.ucd_3_2_0.normalize("NFC", text)
 
 
 def _items(paragraph: str) -> list[str]:

@@ -23,10 +23,6 @@ MAX_MEMBERS = 200
 Published unions have about twenty.
 """
 
-MAX_VALUES = 10_000
-"""The most values of an enum: black takes half a millisecond for each. Published enums have about ten."""
-MAX_PROPERTIES = 10_000
-"""The most properties of an object: formatting takes 70 MiB for a thousand. Published objects have about ten."""
 MAX_READINGS = 10_000
 """The most alternatives of a type: members of a union, of unions among these, and so on. Decoders try them in turn, and
 Python hashes each at import. Published unions have about thirty.
@@ -45,7 +41,7 @@ def check_model(model: ir.Model, report: Report) -> None:
     coverage = Coverage({each.name: as_written(each) for each in model.definitions}, named_only=True)
     for definition in model.definitions:
         match definition:
-            case definition if _is_too_wide(definition, report):
+            case ir.UntaggedUnion() | ir.TaggedUnion() if _is_too_wide(definition, report):
                 pass
             case ir.Struct():
                 for field in definition.fields:
@@ -58,26 +54,14 @@ def check_model(model: ir.Model, report: Report) -> None:
                 _check_candidates(definition, definition.untagged, coverage, report)
 
 
-def _is_too_wide(definition: ir.Definition, report: Report) -> bool:
-    match definition:
-        case ir.UntaggedUnion():
-            count, what, kind, limit = len(definition.members), "members", "a union", MAX_MEMBERS
-        case ir.TaggedUnion():
-            count = len(definition.variants) + len(definition.fallbacks)
-            what, kind, limit = "members", "a union", MAX_MEMBERS
-        case ir.Enum():
-            count, what, kind, limit = len(definition.members), "values", "an enumeration", MAX_VALUES
-        case ir.Struct():
-            count, what, kind, limit = len(definition.fields), "properties", "an object", MAX_PROPERTIES
-        case _:
-            return False
-    if count > limit:
-        report.error(
-            f"too-many-{what}",
-            f"{definition.name} has {count} {what}, more than the {limit} that {kind} may have",
-            at=definition.pointer,
-        )
-    return count > limit
+def _is_too_wide(union: ir.UntaggedUnion | ir.TaggedUnion, report: Report) -> bool:
+    members = union.members if isinstance(union, ir.UntaggedUnion) else (*union.variants, *union.fallbacks)
+    count = len(members)
+    if count <= MAX_MEMBERS:
+        return False
+    message = f"{union.name} has {count} members, more than the {MAX_MEMBERS} that a union may have"
+    report.error("too-many-members", message, at=union.pointer)
+    return True
 
 
 def _check_names(model: ir.Model, report: Report) -> None:

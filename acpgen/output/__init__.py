@@ -3,9 +3,10 @@
 `plan` only reads. `apply` does what a plan says. `check`, `diff` and `--dry-run` make a plan and never apply it.
 """
 
-from acpgen.output.apply import apply, check_writable, write_file
+from acpgen.files import STAGE_PREFIX
+from acpgen.output.apply import apply
+from acpgen.output.folder import LOCK_NAME, check_writable
 from acpgen.output.manifest import Manifest, read_manifest, unchanged, usable_manifest
-from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX
 from acpgen.output.plan import Change, Kind, Plan, plan
 
 __all__ = [
@@ -21,5 +22,4 @@ __all__ = [
     "read_manifest",
     "unchanged",
     "usable_manifest",
-    "write_file",
 ]

@@ -19,18 +19,3 @@ def has_conflict(data: bytes) -> bool:
 def is_generated_in_conflict(data: bytes) -> bool:
     """Whether a file begins with a conflict of two generated files: then its first line is not that of acpgen."""
     return _LINE.match(data) is not None and MARKER.encode() in data[:_HEAD]
-
-
-def sides(text: str) -> tuple[str, str]:
-    """The texts of both sides of a merge."""
-    ours, theirs = list[str](), list[str]()
-    both = (ours, theirs)
-    parts: tuple[list[str], ...] = both
-    after = {"<<<<<<<": (ours,), "|||||||": (), "=======": (theirs,), ">>>>>>>": both}
-    for line in text.splitlines(keepends=True):
-        if (mark := line[:7]) in after and not line[7:].strip("\r\n")[:1].strip():
-            parts = after[mark]
-        else:
-            for each in parts:
-                each.append(line)
-    return "".join(ours), "".join(theirs)

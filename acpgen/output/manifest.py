@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from acpgen.diagnostics import InputError, Location, input_error, internal_error
-from acpgen.output.conflicts import has_conflict, sides
-from acpgen.output.paths import LOCK_NAME, StrPath, foreign_file, path_flaw, read_below, shown
+from acpgen.diagnostics import InputError, Location, input_error
+from acpgen.output.conflicts import has_conflict
+from acpgen.output.folder import LOCK_NAME, StrPath, foreign_file, path_flaw, read_below, shown
 from acpgen.text import MARKER, digest
 
 _NOTE_KEY = "//"
 _FILES_KEY = "files"
-_NAMES_KEY = "names"
-_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY})
+_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, "names"})
+"""The keys that are not of the head. Former versions wrote `names`, the public names of the package."""
 _MOST_READ = 16 * 1024 * 1024
 """The largest manifest, in bytes; that of the largest bundled schema has 10 KiB."""
 _NOTE_START = MARKER.removeprefix("# ")
 _NOTE = f"{_NOTE_START} Commit it with the package: it says what the package was made from."
 _SHA256 = re.compile("[0-9a-f]{64}")
+_RECORD = re.compile(r'^    "([^"\\]+\.[^"\\]+)": "([0-9a-f]{64})"', re.MULTILINE)
+"""A file, in the layout of acpgen."""
 _BROKEN_HINT = f"delete {LOCK_NAME} and build again: the first line of a file shows that it is generated"
 
 
@@ -33,12 +34,11 @@ _BROKEN_HINT = f"delete {LOCK_NAME} and build again: the first line of a file sh
 class Manifest:
     """A manifest from disk. `head` has the inputs and options of the build, `files` the SHA-256 of each file by path.
 
-    `names` are the public names of the package. One `in_conflict` has what both sides of a merge have, and no `head`.
+    One `in_conflict` has the files of both sides of a merge, and no `head`.
     """
 
     head: Mapping[str, object]
     files: Mapping[str, str]
-    names: tuple[str, ...] = ()
     in_conflict: bool = False
 
 
@@ -47,19 +47,10 @@ def is_manifest(data: bytes) -> bool:
     return _NOTE_START.encode() in data
 
 
-def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names: Iterable[str] = ()) -> str:
-    """Write the manifest for `files` (path to text), which have the public `names`.
-
-    Raises `InternalError` if `head` is not JSON or uses a key that belongs to the manifest itself.
-    """
-    if taken := _OWN_KEYS & head.keys():
-        raise internal_error(f"the head of the manifest has the reserved key {min(taken)!r}")
-    try:
-        sorted_head: dict[str, object] = json.loads(_canonical(head))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise internal_error(f"the head of the manifest is not JSON: {error}") from error
+def render_manifest(head: Mapping[str, object], files: Mapping[str, str]) -> str:
+    """Write the manifest for `files` (path to text). `head` is JSON, and has no key of the manifest itself."""
     hashes = {path: digest(files[path].encode()) for path in sorted(files)}
-    content = {_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes, _NAMES_KEY: sorted(names)}
+    content = {_NOTE_KEY: _NOTE, **json.loads(_canonical(head)), _FILES_KEY: hashes}
     return json.dumps(content, indent=2) + "\n"
 
 
@@ -118,10 +109,10 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     if len(data) > _MOST_READ:
         raise _broken(folder, f"it is larger than {_MOST_READ // 1024**2} MiB")
     if has_conflict(data):
-        return _parse_sides(data, folder)
+        found = _RECORD.findall(data.decode(errors="replace"))
+        return Manifest(head={}, files={path: sha for path, sha in found if not path_flaw(path)}, in_conflict=True)
     try:
-        text = data.decode()
-        raw = json.loads(text)
+        raw = json.loads(data.decode())
     except json.JSONDecodeError as error:
         raise _broken(folder, error.msg, line=error.lineno, column=error.colno) from error
     except (ValueError, RecursionError) as error:
@@ -130,34 +121,10 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     if not isinstance(note, str) or not note.startswith(_NOTE_START):
         raise foreign_file(folder, LOCK_NAME)
     head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
-    files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
-    return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)))
+    return Manifest(head=head, files=_parse_files(raw.get(_FILES_KEY), folder=folder))
 
 
-def _parse_sides(data: bytes, folder: StrPath) -> Manifest:
-    """What the manifests of both sides of a merge have, as far as they can be read."""
-    found: list[Manifest] = []
-    for side in sides(data.decode(errors="replace")):
-        with suppress(InputError):
-            found += [] if has_conflict(side.encode()) else [parse_manifest(side.encode(), folder)]
-    return Manifest(
-        head={},
-        files={path: recorded for each in found for path, recorded in each.files.items()},
-        names=tuple(sorted({name for each in found for name in each.names})),
-        in_conflict=True,
-    )
-
-
-def _parse_names(raw: object) -> tuple[str, ...]:
-    """Those of the names that are identifiers, or such a name in a subpackage. They are used only in messages."""
-    return tuple(name for name in raw if isinstance(name, str) and _is_name(name)) if isinstance(raw, list) else ()
-
-
-def _is_name(name: str) -> bool:
-    return all(part.isidentifier() for part in name.split("."))
-
-
-def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:
+def _parse_files(raw: object, *, folder: StrPath) -> dict[str, str]:
     if not isinstance(raw, dict):
         raise _broken(folder, "`files` is not an object", pointer=f"/{_FILES_KEY}")
     files: dict[str, str] = {}
@@ -166,17 +133,10 @@ def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:
         if flaw is None and not (isinstance(recorded, str) and _SHA256.fullmatch(recorded)):
             flaw = "its hash is not a SHA-256 in lower-case hexadecimal"
         if flaw is not None:
-            line, column = _position(text, path)
             # The pointer ends at the object, because a hostile path must not reach a terminal.
-            raise _broken(folder, f"{path!a}: {flaw}", line=line, column=column, pointer=f"/{_FILES_KEY}")
+            raise _broken(folder, f"{path!a}: {flaw}", pointer=f"/{_FILES_KEY}")
         files[path] = recorded
     return files
-
-
-def _position(text: str, key: str) -> tuple[int, int]:
-    """The line and column of an object key in the layout of acpgen; line 1 for another layout."""
-    at = max(text.rfind(json.dumps(key)), 0)
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def _broken(folder: StrPath, what: str, *, line: int = 1, column: int = 1, pointer: str | None = None) -> InputError:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.conflicts import has_conflict, is_generated_in_conflict
+from acpgen.output.folder import (
+    LOCK_NAME,
+    ObstacleError,
+    StrPath,
+    check_apart,
+    check_files,
+    check_folder,
+    foreign_file,
+    read_below,
+    shown,
+    unreadable,
+)
 from acpgen.output.manifest import Manifest, read_manifest, render_manifest
-from acpgen.output.paths import LOCK_NAME, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
-from acpgen.output.preconditions import check_apart, check_files, check_folder
 from acpgen.text import HTML_MARKER, MARKER, digest, with_plain_ends
 
 
@@ -62,17 +71,17 @@ class Plan:
             raise InputError(self.problems)
 
 
-def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
+def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object]) -> Plan:
     """Plan the changes that write `files` to `folder`, with a manifest that starts with `head`.
 
-    `names` are the public names of the package. Files in the way are among the `problems` of the plan.
+    Files in the way are among the `problems` of the plan.
 
     Raises `InputError` for a folder that cannot hold a package, and `InternalError` for files that acpgen must not
     generate. Only `apply` refuses a folder that is not writable: `check` must work on a read-only disk.
     """
     check_files(files)
     package = dict(sorted(files.items()))
-    package[LOCK_NAME] = render_manifest(head, files, names)
+    package[LOCK_NAME] = render_manifest(head, files)
     found = compare(folder, package)
     if not found.problems:
         try:
@@ -92,99 +101,97 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
     old: Manifest | None = None
     with report.collecting():
         old = read_manifest(folder)
-    recorded = old.files if old else {}
-    changes = _new_changes(folder, package, recorded=recorded, report=report)
-    changes += _stale_changes(folder, package, recorded=recorded, report=report)
-    _report_edited(folder, changes, old, report)
+    changes = tuple(_Comparison(Path(folder), package, old, report).changes())
     return Plan(
         folder=Path(folder),
-        changes=tuple(sorted(changes, key=lambda change: change.path)),
+        changes=changes,
         files=package,
         notes=tuple(found for found in report.found if found.severity is not Severity.ERROR),
         problems=report.errors,
     )
 
 
-def _new_changes(
-    folder: StrPath, package: Mapping[str, str], *, recorded: Collection[str], report: Report
-) -> list[Change]:
-    changes: list[Change] = []
-    for path, text in package.items():
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A package, and the folder that it is compared with. Each file is read once."""
+
+    folder: Path
+    package: Mapping[str, str]
+    old: Manifest | None
+    report: Report
+    conflicts: list[str] = field(default_factory=list)
+    """The files in which a merge has left conflicts."""
+
+    def changes(self) -> Iterator[Change]:
+        """The changes by path. What is wrong, kept or lost is reported."""
+        if self.old and self.old.in_conflict:
+            self.conflicts.append(LOCK_NAME)
+        for path in sorted({*self.package, *self._recorded}):
+            kind = self._kind(path) if path in self.package else self._stale_kind(path)
+            if kind is not None:
+                yield Change(path, kind)
+        if self.conflicts:
+            files = f"{len(self.conflicts)} file{'s' if len(self.conflicts) > 1 else ''}"
+            message = f"a merge has left conflicts in {files} of {self.folder.as_posix()}: the build resolves them"
+            hint = "the package follows from the configuration; commit both"
+            self.report.note("merge-resolved", message, hint=hint)
+
+    @property
+    def _recorded(self) -> Mapping[str, str]:
+        return self.old.files if self.old else {}
+
+    def _kind(self, path: str) -> Kind | None:
+        """The change to a file of the package; None if something is in its place that is no file."""
         try:
-            # A line end of Windows has two bytes. A longer file differs in any case, so the rest is not read.
-            old = read_below(folder, path, limit=2 * len(text.encode()) + len(HTML_MARKER) + 1)
+            data = read_below(self.folder, path)
         except ObstacleError as obstacle:
-            report.add(*obstacle.diagnostics)
-            continue
-        kind = _kind(old, text.encode())
-        # A foreign manifest was reported when it was read.
-        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not _is_generated(old):
-            if path in recorded:
-                message = f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker"
-                hint = "delete it and build again; keep a copy of what you need from it"
-                report.error("foreign-file", message, hint=hint)
-            else:
-                report.add(*foreign_file(folder, path).diagnostics)
-        changes.append(Change(path, kind))
-    return changes
+            self.report.add(*obstacle.diagnostics)
+            return None
+        if data is None:
+            return Kind.CREATE
+        if with_plain_ends(data) == self.package[path].encode():
+            return Kind.KEEP
+        if path == LOCK_NAME:  # a foreign one was reported when it was read
+            return Kind.UPDATE
+        if has_marker(data) or is_generated_in_conflict(data):
+            self._tell_edited(path, data, "overwritten")
+        elif path in self._recorded:
+            message = f"{shown(self.folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker"
+            hint = "delete it and build again; keep a copy of what you need from it"
+            self.report.error("foreign-file", message, hint=hint)
+        else:
+            self.report.add(*foreign_file(self.folder, path).diagnostics)
+        return Kind.UPDATE
 
+    def _stale_kind(self, path: str) -> Kind | None:
+        """The change to a file that the manifest names, and the package has no longer; None if it stays."""
+        try:
+            data = read_below(self.folder, path)
+            if data is None or _is_same_file(self.folder, path, others=self.package):
+                return None
+            if has_marker(data):
+                self._tell_edited(path, data, "deleted")
+                return Kind.DELETE
+        except ObstacleError:
+            pass
+        kept = "is no longer generated, but is kept: it does not start with acpgen's marker"
+        message = f"{shown(self.folder, path)} {kept}"
+        self.report.warning("stale-file-kept", message, hint="delete it if you do not need it")
+        return None
 
-def _kind(old: bytes | None, new: bytes) -> Kind:
-    if old is None:
-        return Kind.CREATE
-    return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
-
-
-def _report_edited(folder: StrPath, changes: Iterable[Change], old: Manifest | None, report: Report) -> None:
-    """Warn of each file that was edited since the last build, and is lost. A merge is no edit: a note says so."""
-    in_conflict = [LOCK_NAME] if old and old.in_conflict else []
-    recorded = old.files if old else {}
-    for change in changes:
-        if change.kind not in (Kind.UPDATE, Kind.DELETE) or change.path == LOCK_NAME:
-            continue
-        data = read_below(folder, change.path)
-        if data is not None and has_conflict(data):
-            in_conflict.append(change.path)
-        elif change.path not in recorded or (old and old.in_conflict):
-            continue
-        elif data is not None and digest(data) != recorded[change.path]:
-            verb = "deleted" if change.kind is Kind.DELETE else "overwritten"
-            message = f"{shown(folder, change.path)} was edited after the last build, and is {verb}"
+    def _tell_edited(self, path: str, data: bytes, verb: str) -> None:
+        """Warn of a file that was edited since the last build, and is lost. A merge is no edit: a note says so."""
+        if has_conflict(data):
+            self.conflicts.append(path)
+        elif digest(data) != self._recorded.get(path, digest(data)) and not (self.old and self.old.in_conflict):
+            message = f"{shown(self.folder, path)} was edited after the last build, and is {verb}"
             hint = "keep your own code outside of the package, and exclude the package from formatters"
-            report.warning("edited-file", message, hint=hint)
-
-    if in_conflict:
-        files = f"{len(in_conflict)} file{'s' if len(in_conflict) > 1 else ''}"
-        message = f"a merge has left conflicts in {files} of {Path(folder).as_posix()}: the build resolves them"
-        report.note("merge-resolved", message, hint="the package follows from the configuration; commit both")
-
-
-def _is_generated(data: bytes) -> bool:
-    return has_marker(data) or is_generated_in_conflict(data)
+            self.report.warning("edited-file", message, hint=hint)
 
 
 def has_marker(data: bytes) -> bool:
     """True if a file starts with a marker of acpgen. Only such a file may be deleted: manifests are untrusted."""
     return data.startswith((MARKER.encode(), HTML_MARKER.encode()))
-
-
-def _stale_changes(
-    folder: StrPath, package: Mapping[str, str], *, recorded: Iterable[str], report: Report
-) -> list[Change]:
-    changes: list[Change] = []
-    for path in sorted(set(recorded) - package.keys()):
-        is_generated = False
-        with suppress(ObstacleError):
-            data = read_below(folder, path, limit=len(MARKER))
-            if data is None or _is_same_file(Path(folder), path, others=package):
-                continue
-            is_generated = has_marker(data)
-        if is_generated:
-            changes.append(Change(path, Kind.DELETE))
-        else:
-            kept = "is no longer generated, but is kept: it does not start with acpgen's marker"
-            report.warning("stale-file-kept", f"{shown(folder, path)} {kept}", hint="delete it if you do not need it")
-    return changes
 
 
 def _is_same_file(folder: Path, path: str, *, others: Iterable[str]) -> bool:

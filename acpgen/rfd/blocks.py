@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 from acpgen.diagnostics import Location, Report, input_error
 from acpgen.schema.document import read_bytes
 from acpgen.schema.fragment import mark
+from acpgen.text import EXCERPT
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_BYTES = 256 * 1024
 """The limit for one text; the longest RFD so far has 31 KB."""
-MAX_LINES = 10_000
-_EXCERPT = 200
 
 _DECLARATION = re.compile(
     r"\s*(?:export\s+)?(?:declare\s+)?"
@@ -47,7 +46,7 @@ class Source:
     def location(self, line: int, column: int = 1) -> Location:
         """The location of a line and a column, both counted from 1."""
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return Location(self.label, line, column, text[:_EXCERPT].rstrip())
+        return Location(self.label, line, column, text[:EXCERPT].rstrip())
 
 
 def read_source(path: Path) -> Source:
@@ -67,8 +66,6 @@ def parse_source(data: bytes, *, label: str, name: str) -> Source:
     if "\0" in text:
         raise input_error("not-text", f"{label} is no text: it has NUL characters", hint="is this an RFD?")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if len(lines) > MAX_LINES:
-        raise input_error("file-too-large", f"{label} has more than {MAX_LINES} lines", hint="is this an RFD?")
     return Source(label=label, name=name, digest=hashlib.sha256(data).hexdigest(), lines=tuple(lines))
 
 

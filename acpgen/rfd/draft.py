@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from acpgen.diagnostics import Diagnostic, InputError, Location, Report, input_error
+from acpgen.diagnostics import Diagnostic, InputError, Location, Report
 from acpgen.ir.names import pascal
 from acpgen.pipeline import check_composed
 from acpgen.rfd.base import Base, capability_slots, styled
@@ -25,8 +25,6 @@ from acpgen.schema.fragment import find_marks, load_fragment, mark
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-MAX_DEFINITIONS = 500
-"""The limit for definitions; a text with more is a schema, not an RFD."""
 _SIDES = " or ".join(side.value for side in Side)
 
 
@@ -47,7 +45,7 @@ def extract(source: Source, base: Base, *, rfd: str | None = None) -> Extraction
     pieces, declarations = _read(source, tokens, report)
     messages = [piece for piece in pieces if is_message(piece.root)]
     calls = read_calls(messages, report)
-    entries = _entries(source, pieces, declarations, base=base, report=report)
+    entries = _entries(pieces, declarations, base=base, report=report)
     for entry in _inferred(source, pieces, messages, base=base, report=report):
         entries.setdefault(entry.name, entry)
     check_names(entries.values(), base, report)
@@ -92,12 +90,10 @@ def _has_definitions(piece: Piece) -> bool:
 
 
 def _entries(
-    source: Source, pieces: Iterable[Piece], declarations: list[Declaration], *, base: Base, report: Report
+    pieces: Iterable[Piece], declarations: list[Declaration], *, base: Base, report: Report
 ) -> dict[str, Entry]:
     """The entries for the definitions of the text, by name in its order."""
     found = [each for piece in pieces if _has_definitions(piece) for each in find_definitions(piece, report)]
-    if len(found) + len(declarations) > MAX_DEFINITIONS:
-        raise input_error("rfd-too-large", f"{source.label} has more than {MAX_DEFINITIONS} definitions")
     schemas = {entry.name: entry.node for entry in reversed(found)}
     found += convert_declarations(declarations, schemas, base=base, report=report)
     return unite(found, base, report)

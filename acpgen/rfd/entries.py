@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acpgen.diagnostics import Location, Report, input_error
+from acpgen.diagnostics import Location, Report
 from acpgen.rfd.base import Base, Slot, capability_slots, lower_words, reference, single_reference, styled
 from acpgen.rfd.pieces import Call, Piece
 from acpgen.schema.document import join
@@ -127,8 +127,6 @@ def check_names(entries: Iterable[Entry], base: Base, report: Report) -> None:
 
 ENDINGS = {"Request": "params", "Response": "result", "Notification": "params"}
 """The endings of the names of definitions, with the part of a method that each defines."""
-_MAX_METHODS = 500
-"""The limit for new methods; a text with more is a schema, not an RFD."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -163,8 +161,6 @@ def find_methods(entries: Mapping[str, Entry], calls: Iterable[Call], base: Base
         kinds.setdefault(call.method, set()).add(call.is_request)
         if call.method not in base.methods:
             places.setdefault(call.method, call.location)
-    if len(places) > _MAX_METHODS:
-        raise input_error("rfd-too-large", f"the text has more than {_MAX_METHODS} new methods")
     owners = _owners(entries, list(places))
     # a capability enables the method whose name has the words of an end of its path
     gates = [

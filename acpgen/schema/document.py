@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from acpgen.diagnostics import Location, Report, input_error
 from acpgen.files import read_file, too_large
-from acpgen.text import digest
+from acpgen.text import EXCERPT, digest
 
 
 def join(pointer: str, *tokens: str | int) -> str:
@@ -53,8 +53,6 @@ MAX_VALUES = 500_000
 MAX_DEPTH = 100
 """The deepest nesting of arrays and objects; published schemas stay below 20."""
 
-_EXCERPT = 200
-"""The longest excerpt of a line in a location: a schema may be one line."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN|-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?')
 _SHOWN_DIGITS = 40
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -120,7 +118,7 @@ class Places:
             self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
         line = bisect(self._lines, offset)
         start = self._lines[line - 1]
-        excerpt, _, _ = self._text[start : start + _EXCERPT].partition("\n")
+        excerpt, _, _ = self._text[start : start + EXCERPT].partition("\n")
         return Location(self._label, line, offset - start + 1, excerpt.rstrip() if self._is_shown(offset) else "")
 
     def _is_shown(self, offset: int) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 from acpgen.schema.document import join
 from acpgen.schema.keywords import LENIENCY_PREFIX
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
+from acpgen.text import EXCERPT, cut
 
 _PROSE = frozenset({"description", "title", "$comment"})
-EXCERPT_LENGTH = 200
 
 
 def canonical(node: Any) -> Any:
@@ -90,4 +90,4 @@ def _excerpt_of(node: dict[str, Any], keys: list[str]) -> str:
 def _excerpt(node: Any) -> str:
     """Compact JSON, cut if it is long."""
     text = json.dumps(node, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= EXCERPT_LENGTH else text[: EXCERPT_LENGTH - 1] + "…"
+    return cut(text, EXCERPT)

@@ -14,7 +14,7 @@ from acpgen.schema.data import read_data
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
-from acpgen.text import did_you_mean
+from acpgen.text import EXCERPT, did_you_mean
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
@@ -46,7 +46,6 @@ def find_marks(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 
 
 _FORMAT = "fragment-format"
-_MESSAGE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +146,7 @@ def _read_change(change: Mapping[str, Any]) -> Change:
 def _check_marks(root: dict[str, Any], report: Report) -> None:
     """Report the marks that are left in a draft."""
     for at, wanted in find_marks(root):
-        message = f"this is a draft; fill in {wanted[:_MESSAGE_LENGTH]}"
+        message = f"this is a draft; fill in {wanted[:EXCERPT]}"
         report.error("fragment-draft", message, at=at, hint="replace `<fill in: …>` with the missing part")
 
 
@@ -192,7 +191,7 @@ def _report_problem(error: ValidationError, report: Report) -> None:
         case "pattern" | "const" | "enum":
             report.error(_FORMAT, f"{_short(error.instance)} is not allowed here", at=at, hint=described)
         case _:
-            report.error(_FORMAT, error.message[:_MESSAGE_LENGTH], at=at, hint=described)
+            report.error(_FORMAT, error.message[:EXCERPT], at=at, hint=described)
 
 
 def _check_consistency(root: dict[str, Any], report: Report) -> None:

@@ -273,10 +273,9 @@ CASES = {
     "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
     "a union of one member more": Case(lambda: _wide(201), 2, "too-many-members", seconds=5),
     "a union as wide as may be": Case(lambda: _wide(200), 0),
-    "an enumeration of as many values as may be": Case(lambda: _enumeration(10_000), 0),
-    "an enumeration of one value more": Case(lambda: _enumeration(10_001), 2, "too-many-values", seconds=5),
+    "an enumeration of 10,000 values": Case(lambda: _enumeration(10_000), 0),
     "an enumeration of 100,000 values": Case(lambda: _enumeration(100_000), 2, "schema-too-large", seconds=5),
-    "an object of one property more": Case(lambda: _object(10_001), 2, "too-many-properties", seconds=5),
+    "an object of 100,000 properties": Case(lambda: _object(100_000), 2, "schema-too-large", seconds=5),
     "100,000 definitions": Case(lambda: _many(100_000), 2, "file-too-large", seconds=5),
     "an array of a million numbers": Case(lambda: _thing(default=[1] * 1_000_000), 2, "file-too-large", seconds=5),
     "a default of 200,000 values": Case(lambda: _thing(default=["x"] * 200_000), 2, "schema-too-large", seconds=5),
@@ -358,7 +357,6 @@ CASES = {
     "unions in unions that meet in one object, as many as may be": Case(
         lambda: text_of(schema_of(**_unions_in_one_object(4, 24))), 0
     ),
-    "500,000 marks on one letter": Case(lambda: _thing(**STRING, description="a" + "\u0301\u0323" * 250_000), 0),
     "a description of 1 MB of quotes": Case(lambda: _thing(**STRING, description='"""\\\\' * 200_000), 0),
     "a description of 250,000 paragraphs": Case(lambda: _thing(**STRING, description="a\n\n" * 250_000), 0),
     "a constant of 1 MB": Case(lambda: _thing(const="x" * 1_000_000), 0),
@@ -399,7 +397,7 @@ DEEP_CASES = {
     "an object of 2,000 properties": Case(lambda: _object(2_000), 0),
     "a default of 20,000 values": Case(lambda: _thing(default={f"k{n}": [n] for n in range(10_000)}), 0, seconds=60),
     "a description of 10 MB": Case(lambda: _thing(**STRING, description="word " * 2_000_000), 0, seconds=60),
-    "an object of as many properties as may be": Case(lambda: _object(10_000), 0, seconds=60),
+    "an object of 10,000 properties": Case(lambda: _object(10_000), 0, seconds=60),
     "1,000 methods": Case(
         lambda: text_of(
             schema_of(

@@ -131,7 +131,7 @@ def emit_models(model: ir.Model, flavour: Flavour, renames: Iterable[tuple[str, 
     aliases = usable(renames, {"types": names, "library": [*_RECORDS[flavour].reserved, *_TYPING_NAMES, "Struct"]})
     kept = {old: new for old, new in aliases.items() if new in model.by_name}
     files = {_MODULE: render_models(model, flavour, kept), "py.typed": ""}
-    return Package(files=files, names=tuple(names), renames=kept, notes=())
+    return Package(files=files, renames=kept, notes=())
 
 
 def _taken(definition: ir.Definition, flavour: Flavour) -> Diagnostic:
