@@ -153,6 +153,13 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 
+@nox.session(python=MAIN, default=False)
+def instructions(session: nox.Session) -> None:
+    """Count what a build and its packages do most, and compare with what is committed; `-- --accept` commits it."""
+    _install(session)
+    session.run("python", "-m", "benchmarks.instructions", *session.posargs)
+
+
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the site from README.md and docs/, where a warning is an error, and validate workflows and Compose."""
