@@ -54,7 +54,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 SAMPLED = {
-    "test_benchmarks::test_a_part_gives_all_its_rows": 4,
+    "test_benchmarks::test_a_part_gives_all_its_rows": 2,
     "test_conversations": 2,
     "test_diff_history": 4,
     "test_diff_rules": 2,
