@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.emit.interface import handlers
-from acpgen.ir import model as ir
 from acpgen.output import LOCK_NAME
 from acpgen.pipeline import Built, compile_protocol, read_interface
 from acpgen.sources.inputs import File, Inputs, load_all, read_file
 from acpgen.sources.revisions import built_from
 from acpgen.text import cut, printable, some_of
+
+if TYPE_CHECKING:
+    from acpgen.ir import model as ir
 
 
 def lost_handlers(built: Built, options: BuildOptions) -> list[Diagnostic]:

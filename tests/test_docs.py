@@ -140,7 +140,7 @@ def test_commands_have_these_options(command: str) -> None:
 
 def test_there_are_commands() -> None:
     commands = shown_commands(bump_text())
-    assert {command.split()[1] for command in commands} == {"build", "check", "diff"}
+    assert {command.split()[1] for command in commands} == {"build", "check", "diff", "init"}
     assert "acpgen check --format github" in commands
 
 

@@ -116,6 +116,7 @@ KEPT = {
     ("mcp_caller.py", "_call", "MCPError"): "an error of MCP, for the library",
     ("mcp_caller.py", "_call", "JSONRPCError"): "an error of MCP, for the library",
     ("mcp_bridge.py", "_as_before", "MCPError"): "an error of MCP, for the library",
+    ("mcp_bridge.py", "at_url", "MCPError"): "for the agent's own code",
     ("turns.py", "_failed", "Error"): "what was raised",
 }
 """The places that make an error without a class for its code, and why they may."""

@@ -60,7 +60,7 @@ COMMANDS = [
     "check --schema odd --out acp",
     "check --config odd",
     "methods --extension ./odd",
-    "models --flavour pydantic --schema odd --out models.py",
+    "build --flavour pydantic --schema odd --out models",
     "rfd extract odd --out x.json",
     "trace odd",
     "diff v1/2026-11-02 v1/2026-11-02 --source odd",
@@ -90,12 +90,10 @@ def test_nor_is_it_compared(tmp_path: Path, make: Callable[[Path], None], kind: 
 @pytest.mark.parametrize("make", [_pipe, _socket])
 def test_nor_are_files_in_the_way_of_output(tmp_path: Path, make: Callable[[Path], None]) -> None:
     (tmp_path / "acp").mkdir()
-    make(tmp_path / "models.py")
     make(tmp_path / "acp" / "other.py")
-    ran = run_acpgen("models", "--flavour", "typeddict", "--out", "models.py", cwd=tmp_path)
-    assert (ran.code, "models.py is in the way" in ran.stderr) == (2, True)
-    ran = run_acpgen("build", "--schema", "missing", "--out", "acp", cwd=tmp_path)
-    assert ran.code == 2
+    make(tmp_path / "acp" / "__init__.py")
+    ran = run_acpgen("build", "--flavour", "typeddict", "--out", "acp", cwd=tmp_path)
+    assert (ran.code, "__init__.py" in ran.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("text", [f"PATH=/bin\0TOKEN={SECRET}\0", f'"{SECRET}', f"123{SECRET}", f'["{SECRET}", x]'])

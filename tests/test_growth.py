@@ -22,7 +22,6 @@ from markupsafe import Markup
 
 from acpgen.config import SchemaChoice
 from acpgen.diff.compare import compare
-from acpgen.emit.source import Code
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol
 from acpgen.reference import html
@@ -138,12 +137,6 @@ def cases() -> Iterator[Any]:
         for shape in SHAPES:
             marks = () if (command, shape) in QUICK else pytest.mark.full
             yield pytest.param(command, shape, marks=marks, id=f"{command}-{shape}")
-
-
-@pytest.fixture(autouse=True)
-def _printed_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("modules", "models"):
-        monkeypatch.setattr(f"acpgen.emit.{module}.render_types", lambda *_, **__: Code("types = 1\n"))
 
 
 def work_of(arguments: Sequence[str], folder: Path) -> int:

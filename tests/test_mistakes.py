@@ -479,22 +479,28 @@ STARTS = {
     ),
     "options of run_agent are a dict": (
         "run_agent(Echo, options={})",
-        "options is a dict; expected ConnectionOptions: construct ConnectionOptions(...)",
+        "is a dict: write options=ConnectionOptions(...)",
     ),
-    "options of serve_stdio are a dict": ("await serve_stdio(Echo, options={})", "options is a dict; expected"),
+    "options of serve_stdio are a dict": (
+        "await serve_stdio(Echo, options={})",
+        "is a dict: write options=ConnectionOptions(...)",
+    ),
     "options of serve_agent are a dict": (
         'await serve_agent(Echo, transport, options={"max_requests": 5})',
-        "options is a dict; expected ConnectionOptions: construct ConnectionOptions(...)",
+        "is a dict: write options=ConnectionOptions(...)",
     ),
     "options of connect are a class": (
         "connect(Printer, transport, options=ConnectionOptions)",
-        "options is the class ConnectionOptions; expected ConnectionOptions: call the class to make an instance",
+        "is the class ConnectionOptions: write options=ConnectionOptions(...)",
     ),
     "options of spawn_agent are false": (
         'spawn_agent(Printer, ["agent"], options=False)',
-        "options is False; expected",
+        "is False: write options=ConnectionOptions(...)",
     ),
-    "options of a Connection are empty": ("Connection(transport, [])", "options is a list; expected ConnectionOptions"),
+    "options of a Connection are empty": (
+        "Connection(transport, [])",
+        "is a list: write options=ConnectionOptions(...)",
+    ),
     "blocking of a class": (
         "blocking(RemoteAgent)",
         "blocking got the class RemoteAgent; expected a stub, or a method",

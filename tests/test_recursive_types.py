@@ -112,8 +112,8 @@ def test_models_of_pydantic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     pytest.importorskip("pydantic")
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     out = "models_of_recursive_types"
-    words = ("--schema", "schema.json", "--out", f"{out}.py")
-    assert run_acpgen("models", "--flavour", "pydantic", *words, cwd=tmp_path).code == 0
+    words = ("--schema", "schema.json", "--out", out)
+    assert run_acpgen("build", "--flavour", "pydantic", *words, cwd=tmp_path).code == 0
     monkeypatch.syspath_prepend(tmp_path)
     models: Any = __import__(out)
     found = models.PingRequest.model_validate(VALUE)

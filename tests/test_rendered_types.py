@@ -10,7 +10,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import field_hint, hint, value
-from acpgen.emit.types import alias_target, bounds, render_types
+from acpgen.emit.types import alias_target, bounds, quoted_in, render_types, untyped
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
 from acpgen.schema.bundled import Release, list_releases
 from tests.published import FILES, published
@@ -96,17 +96,19 @@ def unqualified(annotation: ast.expr) -> str:
 def wanted(definition: Definition, model: Model) -> tuple[str, Attributes]:
     match definition:
         case Struct(base=base, fields=fields):
-            attributes = [(each.name, same(field_hint(each)), default(each)) for each in fields if not each.inherited]
+            own = [each for each in fields if not each.inherited]
+            attributes = [(each.name, same(field_hint(each)), default(each, model)) for each in own]
             if definition.keeps_extra and not (base and model.struct(base).keeps_extra):
                 attributes.append((EXTRA_FIELD, "dict[str, Any]", "made(factory=lambda: {})"))
             return base or "Struct", attributes
         case Alias(type=Scalar() as scalar) if scalar.bounds:
             return same(f"Annotated[{hint(scalar)}, {bounds(scalar)}]"), []
         case _:
-            return same(" | ".join(map(hint, alias_target(definition)))), []
+            quoted = quoted_in(definition, model)
+            return same(" | ".join(hint(each, quoted=quoted) for each in alias_target(definition))), []
 
 
-def default(field: Field) -> str:
+def default(field: Field, model: Model) -> str:
     match field:
         case Field(may_be_unset=True):
             return "UNSET"
@@ -115,7 +117,7 @@ def default(field: Field) -> str:
         case Field(required=False, default=Literal() as known):
             return same(value(known))
         case Field(required=False, default=known) if known is not None:
-            return same(f"made(factory=lambda: {value(known)})")
+            return same(f"made(factory=lambda: {untyped(value(known), field.type, model)})")
     return ""
 
 

@@ -64,7 +64,6 @@ def _run(
 ) -> int:
     """Build, and print the outcome. Returns the exit code."""
     from acpgen.emit.aliases import check_new_names
-    from acpgen.handlers import lost_handlers
     from acpgen.pipeline import build
 
     report = Report()
@@ -72,9 +71,13 @@ def _run(
     try:
         for output in given.outputs(names):
             built = build(output.options, full=full)
+            lost: list[Diagnostic] = []
             if built.plan is not None:
+                from acpgen.handlers import lost_handlers
+
                 built.plan.raise_problems()
-            report.add(*built.diagnostics, *lost_handlers(built, output.options))
+                lost = lost_handlers(built, output.options)
+            report.add(*built.diagnostics, *lost)
             builds.append((output, built))
         if given.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)

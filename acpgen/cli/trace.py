@@ -121,8 +121,12 @@ def _check(
         message = "one FILE can be checked at a time" if words else "name the FILE to check"
         raise input_error("usage", message, hint="to record what a command reads and writes, add --out FILE")
     html, reference = page
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
-    trace = read_trace(Path(words[0]), _models(given), keep=html is not None, shows_secrets=shows_secrets)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEPEST))
+    try:
+        trace = read_trace(Path(words[0]), _models(given), keep=html is not None, shows_secrets=shows_secrets)
+    finally:
+        sys.setrecursionlimit(limit)
     print_diagnostics(trace.diagnostics, form)
     if html is not None:
         _write_page(html, trace, reference)

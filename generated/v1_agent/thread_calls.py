@@ -46,7 +46,7 @@ def blocking(target: Any, *, seconds: float | None = None) -> Any:
     if not isinstance(stub, Remote):
         from .on_demand.mistakes import shown
 
-        hint = "such as self.client.session_update" if callable(target) else "such as self.client or self.agent"
+        hint = "as self.client has them" if callable(target) else "such as self.client or self.agent"
         raise TypeError(f"blocking got {shown(target)}; expected a stub, or a method of one, {hint}")
     return _blocked(target, stub, seconds)
 

@@ -341,7 +341,7 @@ class Chain:
                 return InternalError("the agent cannot be reached")
             return InternalError(self.failure, data={"status": error.status} if error.status else UNSET)
         logger.error("a component of the chain cannot be started: %s", error)
-        details = "" if self._client_kind == "network" else f": {error.strerror or 'the log of the proxy says why'}"
+        details = "" if self._client_kind == "network" else f": {error}"  # of this machine
         return InternalError(f"a component of the chain cannot be started{details}")
 
     async def _link(self, client: Transport, form: Form | None) -> list[Relay]:

@@ -19,6 +19,9 @@ __all__: list[str] = []
 _DRAIN_SECONDS: Final = 0.1  # what was written before the exit may arrive after it
 _KILL_SECONDS: Final = 5.0
 _SEARCH_SECONDS: Final = 2.0
+"""The longest that processes are looked for: the event loop waits meanwhile."""
+_EMPTY_SEARCHES: Final = 5
+"""After so many searches in a row that find none, there is none: one that only forks is easily missed once."""
 _MARK: Final = "ACP_TERMINAL"
 """A variable whose value tells the processes of a terminal, whatever their session is."""
 
@@ -175,23 +178,17 @@ def _groups_of(session: int) -> set[int]:
 
 
 def _kill_all(session: int | None, mark: bytes) -> None:
-    """Kill the processes of a terminal, until there are none: they may fork meanwhile, and end."""
-    killed, deadline = set[int](), monotonic() + _SEARCH_SECONDS
-    is_over = False
-    while not is_over and monotonic() < deadline:
-        is_over = True
+    """Kill the processes of a terminal until none is found any more: they may fork meanwhile, and end."""
+    killed, deadline, empty = set[int](), monotonic() + _SEARCH_SECONDS, 0
+    while empty < _EMPTY_SEARCHES and monotonic() < deadline:
+        empty += 1
         pids = sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True)
         for pid in pids:  # the latest first, for it may live no longer than this takes
-            try:
-                if not _belongs(pid, session, mark) or (pid in killed and _is_zombie(pid)):
-                    continue
-                os.kill(pid, signal.SIGKILL)
-                killed.add(pid)
-            except (ProcessLookupError, FileNotFoundError):
-                pass  # perhaps it has left another one
-            except OSError:
-                continue
-            is_over = False
+            with suppress(OSError):
+                if _belongs(pid, session, mark) and not (pid in killed and _is_zombie(pid)):
+                    empty = 0
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
 
 
 def _belongs(pid: int, session: int | None, mark: bytes) -> bool:
