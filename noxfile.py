@@ -99,9 +99,15 @@ def _install_all(session: nox.Session) -> None:
 
 
 def _run_tests(session: nox.Session, which: str, *options: str) -> None:
-    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`."""
+    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`.
+
+    Quick tests whose libraries are heavy run in CI. Elsewhere they are skipped, and `full` installs the libraries.
+    """
     if session.python == MAIN:
-        _install_all(session)
+        if which == "full" or os.environ.get("CI"):
+            _install_all(session)
+        else:
+            _install(session, "test", "network")
         session.run("pytest", *SPREAD, "-m", which, *session.posargs)
     else:
         _install(session, "test")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import traceback
 import zlib
 from collections import defaultdict
@@ -108,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     if worker is None:
         package_cache.prune()
-    elif os.environ.get("CI") and config.args_source is config.ArgsSource.TESTPATHS:
+    elif config.args_source is config.ArgsSource.TESTPATHS:
         config.args = _turned(config, int(worker["workerid"][2:]) / worker["workercount"])
     package_cache.speed_up_builds()
     # for each callback, asyncio's debug mode takes down who made it, which takes longer than most tests
