@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import traceback
 import zlib
 from collections import defaultdict
@@ -41,15 +42,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", metavar="K/N", help="run the K-th of N shares, which have about as many tests each")
 
 
+ALL_FULL = r"^pytestmark = (\[[^\]]*)?pytest\.mark\.full\b"
+"""What a module has of which each test is marked `full`."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
+    which = config.getoption("markexpr")
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
-    if config.getoption("markexpr") == "full" and not collection_path.match("interop/*"):  # which its conftest marks
+    if which == "full" and not collection_path.match("interop/*"):  # which its conftest marks
         wanted.append("mark.full")
-    if not wanted or not collection_path.match("test_*.py"):
+    if not (wanted or which == "not full") or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
-    return not all(mark in text for mark in wanted) or None
+    is_left_out = which == "not full" and re.search(ALL_FULL, text, flags=re.MULTILINE)
+    return bool(is_left_out) or not all(mark in text for mark in wanted) or None
 
 
 SAMPLED = {
