@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sys
 import traceback
 import zlib
 from collections import defaultdict
@@ -156,6 +157,9 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector leave out what stays for ever: with all tests in memory, a collection takes 0.3 s."""
     gc.collect()
     gc.freeze()
+    if providers := sys.modules.get("hypothesis.internal.conjecture.providers"):
+        # it would parse all modules of tests for constants, which takes 8 s, and its first example would be too slow
+        providers.is_local_module_file = lambda _: False
 
 
 def sample(items: Iterable[T]) -> set[T]:
