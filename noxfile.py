@@ -99,9 +99,15 @@ def _install_all(session: nox.Session) -> None:
 
 
 def _run_tests(session: nox.Session, which: str, *options: str) -> None:
-    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`."""
+    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`.
+
+    Quick tests whose libraries are heavy run in CI. Elsewhere they are skipped, and `full` installs the libraries.
+    """
     if session.python == MAIN:
-        _install_all(session)
+        if which == "full" or os.environ.get("CI"):
+            _install_all(session)
+        else:
+            _install(session, "test", "network")
         session.run("pytest", *SPREAD, "-m", which, *session.posargs)
     else:
         _install(session, "test")
@@ -151,6 +157,13 @@ def bench(session: nox.Session) -> None:
     """Measure acpgen beside what people use today, which needs a quiet machine; `-- --smoke` shows that it works."""
     session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
+def instructions(session: nox.Session) -> None:
+    """Count what a build and its packages do most, and compare with what is committed; `-- --accept` commits it."""
+    _install(session)
+    session.run("python", "-m", "benchmarks.instructions", *session.posargs)
 
 
 @nox.session(default=False)

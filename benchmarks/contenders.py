@@ -26,8 +26,8 @@ for name in sys.argv[1:]:
 print(json.dumps({"python": platform.python_version(), **found}))
 """
 PACKAGES = (
-    *("agent-client-protocol", "pydantic", "pydantic-core", "msgspec", "orjson"),
-    *("httpx", "httpx2", "websockets", "uvicorn", "hypercorn", "granian", "mcp"),
+    *("agent-client-protocol", "pydantic", "pydantic-core"),
+    *("httpx", "httpx2", "websockets", "uvicorn", "hypercorn", "granian"),
 )
 SDIST = peers.PYTHON.replace("-", "_").replace("==", "-")
 

@@ -51,9 +51,6 @@ class Conversation:
             self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
             self._call(request(0, "initialize", INITIALIZE))
             self.start_seconds = time.perf_counter() - start
-        import psutil  # of all modules, this one needs what is not always there
-
-        self._usage = psutil.Process(self._process.pid)
         self._call(request(1, "session/new", NEW))
 
     def _read(self) -> bytes:
@@ -106,22 +103,12 @@ class Conversation:
     def cpu_seconds(self) -> float:
         """What the agent has used of processors so far. Linux knows that to the nanosecond, for each thread."""
         threads = [path.read_text() for path in Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")]
-        if threads:
-            return sum(int(text.split()[0]) for text in threads) / 1e9
-        used = self._usage.cpu_times()
-        return float(used.user + used.system)
+        return sum(int(text.split()[0]) for text in threads) / 1e9
 
     def memory(self) -> float:
         """The resident memory of the agent in MiB."""
-        return float(self._usage.memory_info().rss / 2**20)
-
-    def peak_memory(self) -> float | None:
-        """The most resident memory that the agent has had so far, in MiB; None where the system does not tell."""
-        status = Path(f"/proc/{self._process.pid}/status")
-        if not status.exists():
-            return None
-        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(peak.split()[1]) / 1024
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
 
     def close(self) -> None:
         """End the agent, which has to end of itself when its stdin does."""

@@ -28,8 +28,6 @@ class Sizes:
     starts: int = 3  # of a process, of which the median is one sample
     codec_seconds: float = 0.05  # for each message and measure
     receiving_bytes: int = 3_000_000  # of updates of a size
-    passing_bytes: int = 6_000_000  # the same
-    passing_updates: int = 5000  # at a rate
     prompts: int = 2000
     warm_up: int = 500
     window: int = 16
@@ -39,11 +37,6 @@ class Sizes:
     remote_updates: int = 20_000
     remote_trips: int = 500
     remote_warm_up: int = 100
-    mcp_calls: int = 500
-    stored_updates: int = 100_000
-    growth: tuple[int, ...] = (1, 4, 16)
-    growth_definitions: int | None = None  # of the bundled schema; None for all
-    growth_share: int = 5  # one round in so many, for a build of 16 times the definitions takes long
 
 
 SMOKE = Sizes(
@@ -51,8 +44,6 @@ SMOKE = Sizes(
     starts=1,
     codec_seconds=0.0005,
     receiving_bytes=20_000,
-    passing_bytes=1_000_000,
-    passing_updates=50,
     prompts=20,
     warm_up=2,
     window=4,
@@ -62,11 +53,6 @@ SMOKE = Sizes(
     remote_updates=60,
     remote_trips=5,
     remote_warm_up=2,
-    mcp_calls=5,
-    stored_updates=100,
-    growth=(1, 4),
-    growth_definitions=12,
-    growth_share=1,
 )
 
 
@@ -95,11 +81,6 @@ class Lab:
         return self._built("with_bytecode/demo", "--role", "agent", "--protocol", "1")
 
     @cached_property
-    def package_of_two(self) -> Path:
-        """The same for protocols 1 and 2."""
-        return self._built("with_bytecode/demo_of_two", "--role", "agent", "--protocol", "1", "--protocol", "2")
-
-    @cached_property
     def package_for_remote(self) -> Path:
         """The package for both sides of remote connections, of protocol 1."""
         return self._built("for_remote/demo", "--role", "both", "--remote", "--protocol", "1")
@@ -115,26 +96,6 @@ class Lab:
     def package_for_client(self) -> Path:
         """The package for clients, of protocol 1."""
         return self._built("for_client/demo", "--role", "client", "--protocol", "1")
-
-    @cached_property
-    def package_for_proxy(self) -> Path:
-        """The package for proxies, of protocol 1."""
-        return self._built("for_proxy/demo", "--role", "proxy", "--protocol", "1")
-
-    @cached_property
-    def models(self) -> Path:
-        """The models of pydantic, of protocol 1."""
-        return self._built("models/acp_models", "--flavour", "pydantic", "--protocol", "1") / "__init__.py"
-
-    @cached_property
-    def package_for_mcp(self) -> Path:
-        """The package for both sides, of protocol 1, with servers of the client."""
-        return self._built("for_mcp/demo", "--role", "both", "--protocol", "1", "--extension", "mcp-over-acp")
-
-    @cached_property
-    def package_for_both(self) -> Path:
-        """The package for both sides, of protocol 1."""
-        return self._built("for_both/demo", "--role", "both", "--protocol", "1")
 
     @property
     def log(self) -> Path:

@@ -19,9 +19,8 @@ from benchmarks.spawn import FailedError, environment, run_for_output
 
 START_SECONDS, STOP_SECONDS = 60, 10
 UPDATES, TRIP = "updates", "round trip"
-SERVER_CPU, CLIENT_CPU = "CPU per update, server", "CPU per update, client"
-KEYS = {UPDATES: "updates", TRIP: "trip", SERVER_CPU: "server", CLIENT_CPU: "client"}
-UNITS = {UPDATES: "/s", TRIP: "µs", SERVER_CPU: "µs", CLIENT_CPU: "µs"}
+KEYS = {UPDATES: "updates", TRIP: "trip"}
+UNITS = {UPDATES: "/s", TRIP: "µs"}
 SDKS = {OURS: "acpgen", PYTHON_SDK: "python_sdk"}
 ALONE = "libraries alone"
 """Round trips of the server and the libraries of acpgen's clients, without any SDK."""
@@ -47,7 +46,6 @@ WAYS = (
     Way("SSE", "http", "hypercorn"),
     Way("SSE", "http", "granian"),
 )
-CPU = frozenset(way.named(quantity) for quantity in (SERVER_CPU, CLIENT_CPU) for way in WAYS)
 MEASURES = tuple(way.named(quantity) for quantity in UNITS for way in WAYS)
 
 
@@ -73,22 +71,22 @@ def measure(lab: Lab) -> list[Measure]:
 def _sample(lab: Lab, sdk: str, way: Way) -> Sample:
     sizes = lab.sizes
     numbers = map(str, (sizes.remote_updates, sizes.remote_trips, sizes.remote_warm_up))
-    with _served(lab, f"app_{sdk}", way) as (pid, url):
-        worker = lab.in_python(f"workers/remote_{sdk}.py", url, str(pid), *numbers, lab.package_for_remote.parent)
+    with _served(lab, f"app_{sdk}", way) as url:
+        worker = lab.in_python(f"workers/remote_{sdk}.py", url, *numbers, lab.package_for_remote.parent)
         found = json.loads(run_for_output(worker))
     return {way.named(quantity): found[key] for quantity, key in KEYS.items()}
 
 
 def _sample_alone(lab: Lab, way: Way) -> Sample:
     numbers = map(str, (lab.sizes.remote_trips, lab.sizes.remote_warm_up))
-    with _served(lab, "app_alone", way) as (_, url):
+    with _served(lab, "app_alone", way) as url:
         found = json.loads(run_for_output(lab.in_python("workers/remote_alone.py", url, *numbers)))
     return {way.named(TRIP): found[KEYS[TRIP]]}
 
 
 @contextlib.contextmanager
-def _served(lab: Lab, application: str, way: Way) -> Generator[tuple[int, str], None, None]:
-    """A server: its process, and the URL of the application. The end of the block ends it."""
+def _served(lab: Lab, application: str, way: Way) -> Generator[str, None, None]:
+    """A server: the URL of the application. The end of the block ends it."""
     command = lab.in_python("agents/serve.py", lab.package_for_remote.parent, application, way.server)
     with lab.log.open("wb") as stderr:
         process = subprocess.Popen(
@@ -99,7 +97,7 @@ def _served(lab: Lab, application: str, way: Way) -> Generator[tuple[int, str], 
         with process.stdout as stdout:
             port = int(stdout.readline() or 0)
         _wait_for(port, process, lab)
-        yield process.pid, f"{way.scheme}://127.0.0.1:{port}/acp"
+        yield f"{way.scheme}://127.0.0.1:{port}/acp"
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

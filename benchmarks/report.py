@@ -120,7 +120,7 @@ def about(results: Results) -> str:
         f"Measured on {results.date} with `{results.command}` on {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory']}, {machine['system']}.",
         ", ".join(f"{name} {version}" for name, version in results.versions.items()) + ".",
-        HOW.format(rounds=_rounds(results) + _fewer(results)),
+        HOW.format(rounds=_rounds(results)),
         BOUNDS,
         *([warning] if (warning := provisional(results)) else []),
     ]
@@ -129,13 +129,6 @@ def about(results: Results) -> str:
 
 def _rounds(results: Results) -> str:
     return f"{results.rounds} round{'' if results.rounds == 1 else 's'}"
-
-
-def _fewer(results: Results) -> str:
-    """In brackets, the parts that had another number of rounds."""
-    taken = {each.part: len(next(iter(each.values.values()))) for each in results.measures if each.part in PARTS}
-    fewer = [f"{part}: {count}" for part, count in taken.items() if count != results.rounds]
-    return f" ({', '.join(fewer)})" if fewer else ""
 
 
 def provisional(results: Results) -> str | None:

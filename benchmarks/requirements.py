@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, mcp_calls, models, passing, receiving, remote, stdio, stored
+from benchmarks import codec, generation, imports, receiving, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -47,18 +47,12 @@ def _to_both(measure: str) -> tuple[Comparison, ...]:
     return tuple(_at_most("stdio", measure, sdk) for sdk in (PYTHON_SDK, TYPESCRIPT_SDK))
 
 
-def _growth(measure: str, bounds: Bounds = (None, None)) -> Comparison:
-    first, last = (growth.times(factor) for factor in (1, 16))
-    required, aim = bounds
-    return Comparison(part="growth", measure=measure, numerator=last, denominator=first, required=required, aim=aim)
-
-
 _TRIPS = {"WebSocket": (0.72, 1.35), "SSE": (0.83, 1.25)}
 """What a round trip may take, beside the Python SDK and the libraries alone."""
 
 
 def _remote() -> tuple[Comparison, ...]:
-    """Of each transport and server: updates, round trips and CPU times beside the Python SDK, and trips without any."""
+    """Of each transport and server: updates and round trips beside the Python SDK, and trips without any."""
     beside_sdk = tuple(
         Comparison(
             part="remote",
@@ -76,19 +70,14 @@ def _remote() -> tuple[Comparison, ...]:
 
 COMPARISONS = (
     _at_most("imports", imports.WITH, PYTHON_SDK, (0.25, 0.15)),
-    _at_most("imports", imports.WITHOUT, PYTHON_SDK),
     _at_most("codec", codec.DECODE, PYTHON_SDK, (0.38, 0.32)),
     _at_most("codec", codec.RECEIVE, PYTHON_SDK, (0.65, 0.55)),
     _at_most("codec", codec.ENCODE, PYTHON_SDK, (0.32, 0.27)),
     _at_most("codec", codec.SEND, PYTHON_SDK),
-    *(_at_most("models", measure, PYTHON_SDK, (1.1, None)) for measure in models.MEASURES.values()),
     *(
         _at_most("receiving", measure, receiving.ALONE, bounds)
         for measure, bounds in zip(receiving.ENTRIES, ((1.5, 1.35), (1.4, 1.3), (1.4, 1.3)), strict=True)
     ),
-    *(_at_most("passing", measure, passing.ALONE, (1.0, None)) for measure in passing.SIZES),
-    _at_most("passing", passing.PACED, passing.ALONE),
-    *(_at_most("passing", measure, passing.PUMP) for measure in passing.RATES),
     _at_most("stdio", stdio.START, PYTHON_SDK, (0.30, 0.18)),
     _prompts(PYTHON_SDK, (2.0, 2.6)),
     _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),
@@ -100,18 +89,9 @@ COMPARISONS = (
     *_to_both(stdio.UPDATES_BY_TURNS),
     _at_most("stdio", stdio.CPU, PYTHON_SDK),
     _at_most("stdio", stdio.CPU, BARE, (0.86, 0.80)),
-    _at_most("stdio", stdio.CPU_PIPELINED, BARE, (0.97, None)),
-    _at_most("stdio", stdio.CPU_BY_TURNS, BARE, (1.05, None)),
     _at_most("stdio", stdio.MEMORY, PYTHON_SDK, (0.53, 0.5)),
-    _at_most("stdio", stdio.PEAK, PYTHON_SDK),
     *_remote(),
-    _at_most("mcp", mcp_calls.CALL, mcp_calls.ALONE, (1.5, None)),
-    _at_most("stored", stored.SEND, stored.UNSAVED),
-    _at_most("stored", stored.LOAD, stored.UNSAVED, (2.0, None)),
     _at_most("generation", generation.BUILD, generation.GENERATOR, (0.85, 0.65)),
     _at_most("generation", generation.SAME, generation.TYPER),
     _at_most("generation", generation.CHECK, generation.TYPER),
-    _growth(growth.BUILD, (16, 12)),
-    _growth(growth.IMPORT),
-    _growth(growth.MEMORY),
 )

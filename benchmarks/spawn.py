@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-PEAK = Path(__file__).resolve().parent / "workers" / "peak.py"
 
 
 def environment() -> dict[str, str]:
@@ -45,12 +42,6 @@ def run_timed(command: Sequence[str | Path], *, log: Path) -> float:
     if status:
         raise FailedError(f"{' '.join(argv)}\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
     return seconds
-
-
-def run_weighed(command: Sequence[str | Path]) -> tuple[float, float]:
-    """Run `command`: the seconds until it has ended, and the most memory that it had, in MiB."""
-    seconds, mebibytes = run_for_output([sys.executable, "-I", "-S", PEAK, *command]).split()
-    return float(seconds), float(mebibytes)
 
 
 def run_for_output(command: Sequence[str | Path]) -> str:

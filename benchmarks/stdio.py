@@ -9,21 +9,19 @@ from benchmarks.conversation import Conversation
 from benchmarks.lab import BARE, HERE, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Lab
 from benchmarks.rounds import Measure, Sample, interleave, measures
 
-BLOCKING, ORJSON = "blocking", "acpgen with orjson"
+BLOCKING = "blocking"
 START = "start to initialize response"
 PROMPTS, PIPELINED = "prompts, updates in one turn", "prompts, several at a time"
 LATER = "prompts, after thousands"
 PROMPTS_BY_TURNS = "prompts, one update a turn"
 UPDATES, UPDATES_BY_TURNS = "updates, all in one turn", "updates, one a turn"
-CPU, MEMORY, PEAK = "CPU per prompt", "memory", "memory at most"
-CPU_PIPELINED, CPU_BY_TURNS = "CPU per prompt, several at a time", "CPU per prompt, one update a turn"
+CPU, MEMORY = "CPU per prompt", "memory"
 UPDATES_A_PROMPT = 10
 
 
 def agents(lab: Lab) -> dict[str, tuple[str, ...]]:
     """The commands of the agents that are there."""
-    home = lab.package.parent
-    found = {OURS: lab.in_python("agents/agent_acpgen.py", home)}
+    found = {OURS: lab.in_python("agents/agent_acpgen.py", lab.package.parent)}
     if lab.peers.has("agent-client-protocol"):
         found[PYTHON_SDK] = lab.in_python("agents/agent_python_sdk.py")
     if lab.peers.typescript:
@@ -31,8 +29,6 @@ def agents(lab: Lab) -> dict[str, tuple[str, ...]]:
         found[TYPESCRIPT_SDK] = (*node, str(HERE / "agents" / "agent_typescript_sdk.mjs"), str(folder))
     found[BARE] = lab.in_python("agents/agent_asyncio.py")
     found[BLOCKING] = lab.in_python("agents/agent_blocking.py")
-    if lab.peers.has("orjson"):
-        found[ORJSON] = lab.in_python("agents/agent_acpgen.py", home, "orjson")
     return found
 
 
@@ -44,7 +40,7 @@ def measure(lab: Lab) -> list[Measure]:
     starts = {who: partial(_start, lab, command) for who, command in commands.items()}
     talks = {who: partial(_talk, lab, command) for who, command in commands.items()}
     units = dict.fromkeys((PROMPTS, LATER, PIPELINED, PROMPTS_BY_TURNS, UPDATES, UPDATES_BY_TURNS), "/s")
-    units |= {CPU: "µs", CPU_PIPELINED: "µs", CPU_BY_TURNS: "µs", MEMORY: "MiB", PEAK: "MiB"}
+    units |= {CPU: "µs", MEMORY: "MiB"}
     found = measures("stdio", {START: "ms"}, interleave(starts, lab.sizes.rounds))
     found += measures("stdio", units, interleave(talks, lab.sizes.rounds))
     return [each for each in found if each.values]
@@ -63,17 +59,14 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
     sizes = lab.sizes
     conversation = Conversation(command, lab.log)
     conversation.prompts(sizes.warm_up, UPDATES_A_PROMPT)
-    used = [conversation.cpu_seconds()]
+    before = conversation.cpu_seconds()
     seconds = conversation.prompts(sizes.prompts, UPDATES_A_PROMPT)
-    used.append(conversation.cpu_seconds())
+    used = conversation.cpu_seconds() - before
     side_by_side = conversation.pipelined(sizes.prompts, UPDATES_A_PROMPT, sizes.window)
-    used.append(conversation.cpu_seconds())
     by_turns = conversation.prompts(sizes.prompts_by_turns, UPDATES_A_PROMPT, turns=True)
-    used.append(conversation.cpu_seconds())
     memory = conversation.memory()
     flood = conversation.prompts(1, sizes.updates)
     flood_by_turns = conversation.prompts(1, sizes.updates_by_turns, turns=True)
-    peak = conversation.peak_memory()
     later = conversation.prompts(sizes.prompts_by_turns, UPDATES_A_PROMPT)
     conversation.close()
     conversation.check()
@@ -84,9 +77,6 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
         PROMPTS_BY_TURNS: sizes.prompts_by_turns / by_turns,
         UPDATES: sizes.updates / flood,
         UPDATES_BY_TURNS: sizes.updates_by_turns / flood_by_turns,
-        CPU: (used[1] - used[0]) / sizes.prompts * 1e6,
-        CPU_PIPELINED: (used[2] - used[1]) / sizes.prompts * 1e6,
-        CPU_BY_TURNS: (used[3] - used[2]) / sizes.prompts_by_turns * 1e6,
+        CPU: used / sizes.prompts * 1e6,
         MEMORY: memory,
-        **({} if peak is None else {PEAK: peak}),
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
+import re
+import sys
 import traceback
 import zlib
 from collections import defaultdict
@@ -42,19 +43,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", metavar="K/N", help="run the K-th of N shares, which have about as many tests each")
 
 
+ALL_FULL = r"^pytestmark = (\[[^\]]*)?pytest\.mark\.full\b"
+"""What a module has of which each test is marked `full`."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
+    which = config.getoption("markexpr")
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
-    if config.getoption("markexpr") == "full" and not collection_path.match("interop/*"):  # which its conftest marks
+    if which == "full" and not collection_path.match("interop/*"):  # which its conftest marks
         wanted.append("mark.full")
-    if not wanted or not collection_path.match("test_*.py"):
+    if not (wanted or which == "not full") or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
-    return not all(mark in text for mark in wanted) or None
+    is_left_out = which == "not full" and re.search(ALL_FULL, text, flags=re.MULTILINE)
+    return bool(is_left_out) or not all(mark in text for mark in wanted) or None
 
 
 SAMPLED = {
-    "test_benchmarks::test_a_part_gives_all_its_rows": 4,
+    "test_benchmarks::test_a_part_gives_all_its_rows": 2,
     "test_conversations": 2,
     "test_diff_history": 4,
     "test_diff_rules": 2,
@@ -108,7 +115,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     if worker is None:
         package_cache.prune()
-    elif os.environ.get("CI") and config.args_source is config.ArgsSource.TESTPATHS:
+    elif config.args_source is config.ArgsSource.TESTPATHS:
         config.args = _turned(config, int(worker["workerid"][2:]) / worker["workercount"])
     package_cache.speed_up_builds()
     # for each callback, asyncio's debug mode takes down who made it, which takes longer than most tests
@@ -150,6 +157,9 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector leave out what stays for ever: with all tests in memory, a collection takes 0.3 s."""
     gc.collect()
     gc.freeze()
+    if providers := sys.modules.get("hypothesis.internal.conjecture.providers"):
+        # it would parse all modules of tests for constants, which takes 8 s, and its first example would be too slow
+        providers.is_local_module_file = lambda _: False
 
 
 def sample(items: Iterable[T]) -> set[T]:

@@ -93,7 +93,7 @@ def _run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
 def environment_with_acpgen(folder: Path) -> dict[str, str]:
     """An environment in which `acpgen` and `python` are those that run the tests, and in which git can commit."""
     folder.mkdir()
-    for name, arguments in (("acpgen", "-m tests.cached_acpgen"), ("python", "")):
+    for name, arguments in (("acpgen", "-m acpgen"), ("python", "")):
         program = folder / name
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
         program.chmod(0o755)

@@ -758,11 +758,13 @@ FULL = Path("/dev/full")
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is full")
 @pytest.mark.parametrize("command", ["extensions", "--version", "methods --format json"])
-def test_a_full_disk_behind_stdout_is_no_bug(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_stdout_is_no_bug(command: str, unbuffered: str, tmp_path: Path) -> None:
     with FULL.open("wb") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "acpgen", *command.split()],
             cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -14,6 +14,9 @@ from acpgen.diagnostics import AcpgenError, input_error, internal_error
 from acpgen.text import printable
 
 
+_STDOUT = 1
+
+
 def main() -> None:
     """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
     _open_closed_streams()
@@ -28,6 +31,7 @@ def main() -> None:
         if error.filename is not None:
             _report_bug(error)
         # without a file name, the error comes from a standard stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)  # else Python fails to write it again, and exits with 120
         _refuse(input_error("stdout-unwritable", f"cannot write to stdout: {error.strerror or error}"))
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, and the user gets a report to send
         _report_bug(error)

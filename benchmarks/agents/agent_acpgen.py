@@ -1,4 +1,4 @@
-"""The agent on a generated package: python agent_acpgen.py FOLDER-OF-THE-PACKAGES [JSON LIBRARY]
+"""The agent on a generated package: python agent_acpgen.py FOLDER-OF-THE-PACKAGES
 
 The package is called `demo`, as in the README.
 """
@@ -44,10 +44,4 @@ class Talker(Agent):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        import orjson
-        from demo import ConnectionOptions
-
-        run_agent(Talker, options=ConnectionOptions(loads=orjson.loads, dumps=orjson.dumps))
-    else:
-        run_agent(Talker)
+    run_agent(Talker)

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), sys.argv[6]]
+sys.path[:0] = [str(Path(__file__).parent), sys.argv[5]]
 
 from demo import (
     Client,

@@ -1,6 +1,6 @@
 """What the clients of remote agents share: they send prompts, count updates, and print JSON.
 
-Usage of a worker: python WORKER.py URL PID-OF-THE-SERVER UPDATES ROUND-TRIPS WARM-UP [FOLDER OF THE PACKAGE]
+Usage of a worker: python WORKER.py URL UPDATES ROUND-TRIPS WARM-UP [FOLDER OF THE PACKAGE]
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
-
-import psutil
 
 SECONDS = 300
 """A contender that takes longer for all of it has lost a message."""
@@ -42,17 +40,11 @@ class Counter:
             raise RuntimeError(f"{self.seen} updates instead of {self._wanted}")
 
 
-def arguments() -> tuple[str, psutil.Process, int, int, int]:
-    """The URL, the server, and how much to do: updates, round trips, and both before they count."""
-    url, pid, *numbers = sys.argv[1:6]
+def arguments() -> tuple[str, int, int, int]:
+    """The URL, and how much to do: updates, round trips, and both before they count."""
+    url, *numbers = sys.argv[1:5]
     updates, round_trips, warm_up = map(int, numbers)
-    return url, psutil.Process(int(pid)), updates, round_trips, warm_up
-
-
-def _used(server: psutil.Process) -> tuple[float, float]:
-    """The CPU seconds that the server, with the processes below it, and this client have used so far."""
-    times = [each.cpu_times() for each in (server, *server.children(recursive=True))]
-    return sum(each.user + each.system for each in times), time.process_time()
+    return url, updates, round_trips, warm_up
 
 
 async def talk(prompt: Callable[[str], Awaitable[object]], counter: Counter) -> None:
@@ -61,7 +53,7 @@ async def talk(prompt: Callable[[str], Awaitable[object]], counter: Counter) -> 
 
 
 async def _measured(prompt: Callable[[str], Awaitable[object]], counter: Counter) -> dict[str, float]:
-    _, server, updates, round_trips, warm_up = arguments()
+    _, updates, round_trips, warm_up = arguments()
     for _ in range(warm_up):
         await counter.until(0, prompt("warm 0"))
     await counter.until(warm_up, prompt(f"warm {warm_up}"))
@@ -69,9 +61,7 @@ async def _measured(prompt: Callable[[str], Awaitable[object]], counter: Counter
     for _ in range(round_trips):
         await counter.until(0, prompt("trip 0"))
     trips = time.perf_counter() - start
-    before, start = _used(server), time.perf_counter()
+    start = time.perf_counter()
     await counter.until(updates, prompt(f"flood {updates}"))
     flood = time.perf_counter() - start
-    of_server, of_client = (after - at_first for after, at_first in zip(_used(server), before, strict=True))
-    found = {"updates": updates / flood, "trip": trips / round_trips * 1e6}
-    return {**found, "server": of_server / updates * 1e6, "client": of_client / updates * 1e6}
+    return {"updates": updates / flood, "trip": trips / round_trips * 1e6}

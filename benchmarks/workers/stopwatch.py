@@ -40,14 +40,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Calls:
-    """What is measured for one message; None where there is nothing to do. All take nothing.
+    """What is measured for one message. All take nothing.
 
     `back` makes a payload of what is decoded, from a dict or from a line.
     """
 
-    decode_dict: Callable[[], Any] | None
+    decode_dict: Callable[[], Any]
     decode_line: Callable[[], Any]
-    encode_dict: Callable[[], Any] | None
+    encode_dict: Callable[[], Any]
     encode_line: Callable[[], bytes]
     back: Callable[[Any], Any]
 
@@ -75,12 +75,12 @@ def check(message: Message, calls: Calls, left_out: Iterable[str] = ()) -> None:
         *keys, last = path.split("/")
         del functools.reduce(operator.getitem, keys, payload)[last]
     whole = json.dumps(message.around(payload), sort_keys=True)
-    decoded = [calls.decode_line()] + ([calls.decode_dict()] if calls.decode_dict else [])
-    encoded = [*map(calls.back, decoded)] + ([calls.encode_dict()] if calls.encode_dict else [])
+    decoded = [calls.decode_line(), calls.decode_dict()]
+    encoded = [*map(calls.back, decoded), calls.encode_dict()]
     line = calls.encode_line()
     if line.count(b"\n") != 1 or not line.endswith(b"\n"):
         raise ValueError(f"{message.name}: {line!r} is not a line")
-    if calls.decode_dict and any(isinstance(value, dict) for value in decoded):
+    if any(isinstance(value, dict) for value in decoded):
         raise ValueError(f"{message.name}: a dict is not decoded")
     for found in (json.loads(line), *map(message.around, encoded)):
         if json.dumps(found, sort_keys=True) != whole:
@@ -118,6 +118,5 @@ def main(prepare: Callable[[Message], Calls], left_out: Mapping[str, Iterable[st
     gc.freeze()  # what was imported is not looked at; the collector stays on, as in an agent
     for message, calls in prepared:
         for name in MEASURED:
-            if call := getattr(calls, name):
-                found.setdefault(name, {})[message.name] = microseconds(call, seconds)
+            found.setdefault(name, {})[message.name] = microseconds(getattr(calls, name), seconds)
     print(json.dumps(found))
