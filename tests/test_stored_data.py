@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -324,14 +324,15 @@ def test_a_cancelled_task_does_not_drop_a_transaction_that_waits(acp: Any, file:
         async with editor(acp, changing(acp, store, append)) as client:
             session = await client.new()
             await client.prompt(session, "one")
-            is_free = threading.Event()
-            store._thread.submit(is_free.wait, 60)
-            deleting = asyncio.ensure_future(store.delete(session))
-            await asyncio.sleep(0)
-            deleting.cancel()
-            with suppress(asyncio.CancelledError):
-                await deleting
-            is_free.set()
+            with closing(sqlite3.connect(file)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                running = asyncio.ensure_future(store.delete("unknown"))  # waits for the other writer
+                deleting = asyncio.ensure_future(store.delete(session))
+                await asyncio.sleep(0)
+                deleting.cancel()
+                with suppress(asyncio.CancelledError):
+                    await deleting
+            await running
             return await store.get(session)
 
     assert run(main()) is None

@@ -13,7 +13,6 @@ from acpgen.cli.console import print_diagnostics
 from acpgen.diagnostics import AcpgenError, input_error, internal_error
 from acpgen.text import printable
 
-
 _STDOUT = 1
 
 
