@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from asyncio import get_running_loop
+from asyncio import _get_running_loop, get_running_loop  # pyright: ignore[reportPrivateUsage]
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from time import perf_counter
@@ -214,11 +214,7 @@ class Connection:
         params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
         """
         life, capabilities = self._life, self._side.capabilities
-        try:  # `running_loop`, inlined, here and in `notify`
-            loop = get_running_loop()
-        except RuntimeError:
-            loop = None
-        if loop is None or loop is not self.loop:
+        if (loop := _get_running_loop()) is None or loop is not self.loop:
             loop = self.check_loop()
         capabilities.check_request(method)
         if life.reason is not None:
@@ -247,11 +243,7 @@ class Connection:
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises what `request` raises, but for a `RequestError`."""
-        try:
-            is_here = get_running_loop() is self.loop
-        except RuntimeError:
-            is_here = False
-        if not is_here:
+        if _get_running_loop() is not self.loop:
             self.check_loop()
         self._side.capabilities.check_notification(method)
         if (rest := self._output.send(Message("notification", params, method))) is not None:
