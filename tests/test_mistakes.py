@@ -349,7 +349,7 @@ OTHER_METHODS = {
     "a stub has no such method": (
         "async def session_new(self, params): self.client.nonsense()",
         NEW,
-        "AttributeError: 'RemoteClient' object has no attribute 'nonsense', called by Echo.session_new in line ",
+        "session_new in line 10 of user_code.py",
     ),
     "a blocking call is no params": (
         "async def session_new(self, params):\n"

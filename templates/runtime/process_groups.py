@@ -41,6 +41,8 @@ def members_of_session(session: int) -> list[int]:
 
 def signal_session(session: int, number: signal.Signals) -> None:
     """Signal the processes of a session; kill them until there are none, for they may fork meanwhile, and end."""
+    if sys.platform == "win32":
+        return
     deadline, empty = monotonic() + _SEARCH_SECONDS, 0
     while empty < _EMPTY_SEARCHES and monotonic() < deadline:
         pids = members_of_session(session)

@@ -170,25 +170,34 @@ def _groups_of(session: int) -> set[int]:
     """The process groups of a session: `timeout` and shells with job control make more than one. Only on Linux."""
     groups = set[int]()
     if sys.platform == "linux":
-        for name in filter(str.isdigit, os.listdir("/proc")):
+        for pid in _pids():
             with suppress(ProcessLookupError, PermissionError):
-                if os.getsid(int(name)) == session:
-                    groups.add(os.getpgid(int(name)))
+                if os.getsid(pid) == session:
+                    groups.add(os.getpgid(pid))
     return groups
 
 
 def _kill_all(session: int | None, mark: bytes) -> None:
     """Kill the processes of a terminal until none is found any more: they may fork meanwhile, and end."""
+    if sys.platform == "win32":
+        return
     killed, deadline, empty = set[int](), monotonic() + _SEARCH_SECONDS, 0
     while empty < _EMPTY_SEARCHES and monotonic() < deadline:
         empty += 1
-        pids = sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True)
-        for pid in pids:  # the latest first, for it may live no longer than this takes
+        for pid in sorted(_pids(), reverse=True):  # the latest first, for it may live no longer than this takes
             with suppress(OSError):
                 if _belongs(pid, session, mark) and not (pid in killed and _is_zombie(pid)):
                     empty = 0
                     os.kill(pid, signal.SIGKILL)
                     killed.add(pid)
+
+
+def _pids() -> list[int]:
+    """All processes that can be seen; none in a sandbox without `/proc`."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
 
 
 def _belongs(pid: int, session: int | None, mark: bytes) -> bool:
