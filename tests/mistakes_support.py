@@ -58,6 +58,8 @@ async def _talk_to_agent(
         await ours.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
     while not sent or sent[-1].get("id") != "end":
         sent.append(json.loads(await ours.read()))
+    for _ in range(100):  # what a handler does last may take more turns than the last request
+        await asyncio.sleep(0)
     await ours.close()
     await running
 

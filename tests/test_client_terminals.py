@@ -467,7 +467,7 @@ if LINUX:
     HOSTILE["other process groups"] = "timeout 1000 sh -c 'echo ready; sleep 1000'; echo over"
     # each child is in a group, or a session, of its own, and its parent has gone; they end if the test fails, too
     chain = "import os, time\nend = time.time() + 600\n"
-    chain += "while time.time() < end:\n    if os.fork(): os._exit(0)\n    os.{}"
+    chain += "while time.time() < end:\n    time.sleep(0.005)\n    if os.fork(): os._exit(0)\n    os.{}"
     for name, call in (("groups", "setpgid(0, 0)"), ("sessions", "setsid()")):
         code = shlex.quote(chain.format(call))
         HOSTILE[f"chains of {name}"] = f"for i in 1 2 3; do {sys.executable} -c {code} & done; echo ready; sleep 1000"

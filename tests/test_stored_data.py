@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -163,7 +164,8 @@ def test_data_that_contains_itself_is_refused(acp: Any, file: Path) -> None:
             session = client.peer.handler.session(await client.new())
             circle: list[Any] = []
             circle.append(circle)
-            for value in (circle, json.loads("[" * 900 + "]" * 900)):
+            deep = [json.loads("[" * 900 + "]" * 900)] if sys.version_info < (3, 15) else []  # later, `json` writes it
+            for value in (circle, *deep):
                 nested = value
                 for _ in range(2000):
                     nested = [nested]

@@ -576,7 +576,7 @@ LOGIN = {
     "jsonrpc": "2.0",
     "id": 2,
     "method": "authenticate",
-    "params": {"methodId": "key", "_meta": {"pin": 4711, "k": SECRET}},
+    "params": {"methodId": "key", "_meta": {"pin": 471147114711, "k": SECRET}},
 }
 CONCEALED = {
     "headers and variables": text(NEW),
@@ -621,7 +621,7 @@ def test_secrets_are_masked(tmp_path: Path, sent: bytes) -> None:
     client = [line for line in shown.splitlines() if '"from":"client"' in line][:1]
     for line in [*client, *agent]:
         assert SECRET not in line
-        assert "4711" not in line
+        assert "471147114711" not in line
         assert json.loads(line)["masked"] is True
 
 

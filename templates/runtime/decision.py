@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
@@ -25,8 +26,17 @@ class Decision(Coroutine[Any, Any, T_co]):
     def __init__(self, work: Coroutine[Any, Any, T_co]) -> None:
         self._work = work
 
-    def __bool__(self) -> NoReturn:
-        raise self._undecided()
+    if TYPE_CHECKING:
+
+        def __bool__(self) -> NoReturn: ...
+
+    else:
+
+        def __bool__(self) -> bool:
+            """Raise `TypeError`; but a task of asyncio asks whether it has a coroutine, from Python 3.12 on."""
+            if sys._getframe(1).f_globals.get("__name__", "").startswith("asyncio."):
+                return True
+            raise self._undecided()
 
     def __eq__(self, other: object) -> bool:
         if other is self:
