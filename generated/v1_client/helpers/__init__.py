@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .files import FileClient, Files
-    from .idle_time import TurnStalledError
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .scripted_agent import ScriptedAgent
     from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
-    from .session_core import PermissionAsked
+    from .session_core import PermissionAsked, TurnStalledError
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -75,7 +74,7 @@ _MODULES = {
     "SessionState": "session_state", "SlowReaderError": "prompt_turns", "TerminalClient": "terminals",
     "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
     "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "TurnStalledError": "idle_time", "Usage": "session_entries",
+    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Usage": "session_entries",
     "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
     "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "offer_terminal_login": "login_methods",
     "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",

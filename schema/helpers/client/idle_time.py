@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-__all__ = ["TurnStalledError"]
+__all__: list[str] = []
 
 
 class TurnStalledError(Exception):

@@ -12,13 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
-from .idle_time import IdleTime
+from .idle_time import IdleTime, TurnStalledError
 from .memory import memory_of
 from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import SessionFullError, Turn
 
-__all__ = ["PermissionAsked"]
+__all__ = ["PermissionAsked", "TurnStalledError"]
 
 _MAX_EARLY = 2**23
 """The most memory of the updates that are kept for sessions whose id is not known yet."""

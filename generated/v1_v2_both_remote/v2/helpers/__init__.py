@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
-    from .idle_time import TurnStalledError
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from .scripted_prompts import ScriptedAnswer, choose
     from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
-    from .session_core import PermissionAsked
+    from .session_core import PermissionAsked, TurnStalledError
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -111,7 +110,7 @@ _MODULES = {
     "StoredAgent": "stored_agent", "StoredSession": "session_store", "Terminal": "session_state",
     "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
     "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
-    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "idle_time", "Turns": "turns",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
     "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
