@@ -505,7 +505,15 @@ async def check_room(agent: HandAgent, count: int) -> None:
 @pytest.mark.parametrize(
     "how", ["release", "connection", *(pytest.param(each, marks=pytest.mark.full) for each in ("kill", "session"))]
 )
-@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize(
+    "script",
+    # on a loaded machine, some may not be found in time
+    [
+        pytest.param(each, marks=pytest.mark.deep) if name.startswith("chains") else each
+        for name, each in HOSTILE.items()
+    ],
+    ids=HOSTILE.keys(),
+)
 def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
     mark = os.urandom(8).hex()
 
