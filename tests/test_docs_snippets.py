@@ -133,7 +133,7 @@ COOKBOOK = {
     "plan": 3 * ["plan"],
     "permission": ["tool_call", *2 * ["tool_call_update"]],
     "settings": ["current_mode_update"],
-    "announcing": ["available_commands_update"],
+    "announcing": ["available_commands_update", "agent_message_chunk"],
     "cancelling": [],
     "blocking": ["agent_message_chunk"] * 2,
     "storing": ["session_info_update", "agent_message_chunk"],
