@@ -6,6 +6,7 @@ Each count is shown as a ratio to that of a plain counterpart, and compared with
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -132,16 +133,19 @@ def _run(command: Sequence[str]) -> str:
 def home_folder() -> Iterator[Path]:
     """A temporary folder that always has the same path: the text of a path, as a key of hash tables, changes counts.
 
-    Raises `FailedError` where it is there already.
+    What a run that was killed has left is deleted. Raises `FailedError` while another run has the folder.
     """
-    try:
+    with open(HOME.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FailedError(f"another run uses {HOME}") from None
+        shutil.rmtree(HOME, ignore_errors=True)
         HOME.mkdir(mode=0o700)
-    except FileExistsError:
-        raise FailedError(f"{HOME} exists, from another run, or from one that was killed: then delete it") from None
-    try:
-        yield HOME
-    finally:
-        shutil.rmtree(HOME)
+        try:
+            yield HOME
+        finally:
+            shutil.rmtree(HOME)
 
 
 def differences(found: Mapping[str, float], known: Figures | None, python: str) -> list[str]:

@@ -130,10 +130,10 @@ def test_type_checkers(tmp_path: Path) -> None:
     words = ("--schema", "schema.json", "--out")
     assert run_acpgen("build", *words, "acp", "--role", "both", cwd=tmp_path).code == 0
     for flavour in ("pydantic", "typeddict"):
-        assert run_acpgen("models", "--flavour", flavour, *words, f"{flavour}_models.py", cwd=tmp_path).code == 0
+        assert run_acpgen("build", "--flavour", flavour, *words, f"{flavour}_models", cwd=tmp_path).code == 0
     (tmp_path / "use.py").write_text(USE)
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.10"}')
-    files = ("acp", "pydantic_models.py", "typeddict_models.py", "use.py")
+    files = ("acp", "pydantic_models", "typeddict_models", "use.py")
     for command in (("mypy", "--strict", *files), ("pyright",)):
         ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout

@@ -164,7 +164,7 @@ def test_data_that_contains_itself_is_refused(acp: Any, file: Path) -> None:
             session = client.peer.handler.session(await client.new())
             circle: list[Any] = []
             circle.append(circle)
-            deep = [json.loads("[" * 900 + "]" * 900)] if sys.version_info < (3, 15) else []  # later, `json` writes it
+            deep = [json.loads("[" * 900 + "]" * 900)] if sys.version_info < (3, 13) else []  # later, `json` writes it
             for value in (circle, *deep):
                 nested = value
                 for _ in range(2000):
