@@ -199,8 +199,9 @@ class FileClient(Client):
         except BaseException:
             self._disk.release()
             raise
+        answer = asyncio.shield(running)  # first, so that this request goes on before the next one has the disk
         running.add_done_callback(lambda _: self._disk.release())  # a thread goes on when the task is cancelled
-        return await asyncio.shield(running)
+        return await answer
 
 
 def _is_saved(answer: object, method: str) -> bool:
