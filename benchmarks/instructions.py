@@ -135,7 +135,7 @@ def home_folder() -> Iterator[Path]:
 
     What a run that was killed has left is deleted. Raises `FailedError` while another run has the folder.
     """
-    with open(HOME.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+    with HOME.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
