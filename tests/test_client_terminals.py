@@ -17,7 +17,7 @@ import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
 from tests.runtime_support import V1, run
-from tests.support import Packages
+from tests.support import DEEP, Packages
 
 pytestmark = [
     pytest.mark.every_python,
@@ -658,7 +658,7 @@ def test_many_terminals_in_random_order(acp: Any) -> None:
         async with hand_agent(acp, client_of(acp, max_terminals=20, terminate_seconds=0.05)) as agent:
             terminals: list[str] = []
             pending: list[int] = []
-            for _ in range(1500):
+            for _ in range(1500 if DEEP else 400):
                 if len(terminals) < 20 and generator.random() < 0.4:
                     script = generator.choice([*HOSTILE.values(), "exit 1", "echo a", "sleep 0.1"])
                     limit = generator.randrange(5000)

@@ -129,13 +129,15 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 QUICK = {("build", "methods"), ("methods, proxy", "methods"), ("docs", "methods")}
 QUICK |= {(command, shape) for command in ("check", "diff", "show") for shape in SHAPES}
+RARE = ("docs of two", "diff, the same", "build, typed dicts")
+"""They share most of their code with others."""
 
 
 def cases() -> Iterator[Any]:
     """Each command with each shape, the quick ones first."""
     for command in COMMANDS:
         for shape in SHAPES:
-            marks = () if (command, shape) in QUICK else pytest.mark.full
+            marks = () if (command, shape) in QUICK else pytest.mark.deep if command in RARE else pytest.mark.full
             yield pytest.param(command, shape, marks=marks, id=f"{command}-{shape}")
 
 

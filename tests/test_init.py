@@ -321,7 +321,7 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
 
 
 @pytest.mark.full
-@EACH_PROJECT
+@pytest.mark.parametrize("protocols", [*(pytest.param((each,), marks=pytest.mark.deep) for each in BOTH), BOTH])
 @pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass_with_all_options(tmp_path: Path, role: str, protocols: tuple[int, ...]) -> None:
     """Remote connections, all extensions, and the newest release by its name."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.command_line import run_acpgen
 from tests.golden_cases import CASES
-from tests.support import Packages, require, schema_of
+from tests.support import DEEP, Packages, require, schema_of
 
 SCHEMA = json.loads((CASES / "recursive_types" / "input" / "schema.json").read_text(encoding="utf-8"))
 VALUE = {
@@ -134,7 +134,7 @@ def test_type_checkers(tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(USE)
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.10"}')
     files = ("acp", "pydantic_models", "typeddict_models", "use.py")
-    for command in (("mypy", "--strict", *files), ("pyright",)):
+    for command in (("mypy", "--strict", *files), ("pyright",)) if DEEP else (("mypy", "--strict", *files),):
         ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout
 

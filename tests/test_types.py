@@ -23,6 +23,7 @@ from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
 from tests.support import (
     DEEP,
+    REPOSITORY,
     Packages,
     fitting_fragments,
     package_folder,
@@ -185,6 +186,14 @@ PACKAGES = ("acp_echo_v1", "acp_printing")
 REPEATED = [
     *(build_command(name)[-1] for name in SCRIPTS if build_command(name)[-1] not in PACKAGES),
     *("my_agent_*/acp", "my_client_*/acp"),
+    # what is the same in each package is checked in the one for the network
+    *(f"{each}/helpers" for each in (*PACKAGES, "with_options")),
+    *(
+        f"{each}/{path.name}"
+        for each in (*PACKAGES, "with_options")
+        for path in (REPOSITORY / "templates" / "runtime").rglob("*.py")
+        if path.name != "__init__.py"
+    ),
 ]
 
 
@@ -201,7 +210,7 @@ FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/on_demand/codec.py", "ac
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
+@pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.deep)])
 def test_the_runtime_is_clean_for_other_systems(checker: str, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""
