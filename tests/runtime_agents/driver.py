@@ -22,10 +22,20 @@ async def main(policy: str, command: str) -> None:
         await agent.session_prompt(acp.PromptRequest(session_id="s", prompt=prompt))
 
 
+async def interrupted(policy: str, command: str) -> None:
+    """Let Ctrl-C cancel the task, as `asyncio.run` does from Python 3.11 on.
+
+    Before, it raises wherever the event loop is, and a callback that was to run next may be lost: then nothing ends.
+    """
+    if sys.version_info < (3, 11) and (task := asyncio.current_task()) is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    await main(policy, command)
+
+
 if __name__ == "__main__":
     # tests that run in the background, and all that they start, inherit that Ctrl-C is ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        asyncio.run(main(*sys.argv[1:]))
-    except KeyboardInterrupt:
+        asyncio.run(interrupted(*sys.argv[1:]))
+    except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
