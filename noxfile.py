@@ -17,8 +17,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""Of the long tests, `full` runs all on the main version, and half on each of the others. On each version between, it
-runs a sixth of those that take seconds: a difference that both ends lack is unlikely."""
+"""Of the long tests, `full` runs all on the main version, and half on each of the others, with the quick ones. On each
+version between, it runs a sixth of the quick ones: a difference that both ends lack is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 WORKERS = 2 + (os.cpu_count() or 1)
@@ -116,16 +116,21 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests that take seconds: `nox` alone on the main version, CI on the oldest and the newest, too."""
+    """Run the tests that take seconds: `nox` alone on the main version."""
     _run_tests(session, "not full")
 
 
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
-    """Run the tests that take long, or need other environments: all that `nox` alone leaves out."""
+    """Run the tests that take long, or need other environments: all that `nox` alone leaves out.
+
+    On the oldest and the newest version, these are the quick ones and a part of the long ones.
+    """
     share = [f"--share={SHARES[session.python]}"] if session.python in SHARES else []
-    if session.python in ENDS:
-        _run_tests(session, "full", *share)
+    if session.python == MAIN:
+        _run_tests(session, "full")
+    elif session.python in ENDS:
+        _run_tests(session, "", *share)
     else:
         _run_tests(session, "not full", *share, *(f"--ignore={path}" for path in REMOTE))
 

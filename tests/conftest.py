@@ -40,7 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="overwrite the golden files with what acpgen makes now",
     )
     parser.addoption("--every-python", action="store_true", help="run only the tests that every version of Python runs")
-    parser.addoption("--share", metavar="K/N", help="run the K-th of N shares, which have about as many tests each")
+    parser.addoption(
+        "--share",
+        metavar="K/N",
+        help="run the K-th of N shares, which have about as many tests each; without -m, a share of those marked full",
+    )
 
 
 ALL_FULL = r"^pytestmark = (\[[^\]]*)?pytest\.mark\.full\b"
@@ -146,7 +150,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
     if share := config.getoption("--share"):
-        chosen = {item for item in chosen if is_in_share(item.nodeid, share)}
+        is_whole = not config.getoption("markexpr")
+        chosen = {
+            item
+            for item in chosen
+            if (is_whole and not item.get_closest_marker("full")) or is_in_share(item.nodeid, share)
+        }
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
