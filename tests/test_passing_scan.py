@@ -48,11 +48,29 @@ def scanned(passing: ModuleType, text: str) -> Any:
         value, spans, end = passing.scan(text)
     except ValueError:
         return None
+    if isinstance(value, dict):
+        is_twice = len(_names(text[:end])) > len(value)
+        assert is_twice == (not _is_message(passing, text))
     if text[end:].strip(" \t\n\r"):
         return None
     if isinstance(value, dict):
         assert {name: json.loads(text[start:stop]) for name, (start, stop) in spans.items()} == value
     return [value]
+
+
+def _is_message(passing: ModuleType, text: str) -> bool:
+    """False for an object that has a member twice."""
+    try:
+        passing.scan(text, is_message=True)
+    except ValueError as error:
+        assert "is there twice" in str(error)
+        return False
+    return True
+
+
+def _names(text: str) -> list[Any]:
+    found: list[Any] = json.loads(text, object_pairs_hook=list)
+    return found
 
 
 def loaded(text: str) -> Any:
