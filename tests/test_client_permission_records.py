@@ -468,6 +468,22 @@ def test_only_a_star_is_special_in_a_pattern(acp: Any, tmp_path: Path) -> None:
         assert found == [decision, "ask", decision, "ask"]
 
 
+def test_a_denial_ignores_case(acp: Any, tmp_path: Path) -> None:
+    """On macOS and Windows, and on some file systems of Linux, such names are one file; to be allowed is exact."""
+    secret, other = tmp_path / "Geheim" / "Schlüssel", tmp_path / "GEHEIM" / "schlu\u0308ssel"
+    secret.parent.mkdir()
+    secret.write_text("x")
+    for pattern in (secret, secret.parent, f"{tmp_path}/geh*/*lüss*", "*/schlüssel"):
+        for path in (secret, other):
+            assert decide(acp, [rule(acp, "deny", path=str(pattern))], paths=(str(path),)) == "deny"
+    assert decide(acp, [rule(acp, "allow", path=str(secret))], paths=(str(other),)) == "ask"
+    assert decide(acp, [rule(acp, "deny", path=str(secret))], paths=(f"{secret}2",)) == "ask"
+    denied = rule(acp, "deny", record=subject(acp, kind="edit", paths=(str(secret),)).record)
+    assert decide(acp, [denied], kind="edit", paths=(str(other),)) == "deny"
+    for command, expected in (("RM -r /a", "deny"), ("rm -R /a", "ask")):
+        assert decide(acp, [rule(acp, "deny", command="rm -r /a")], command=command) == expected
+
+
 def test_patterns_are_resolved_like_paths(acp: Any, tmp_path: Path) -> None:
     (tmp_path / "usr" / "bin").mkdir(parents=True)
     (tmp_path / "bin").symlink_to("usr/bin")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -55,6 +56,13 @@ def _sort(target: str) -> str:
     except OSError:
         return "other"
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def folded(name: str) -> str:
+    """The text that all names have which a file system may take for this one: some ignore case and Unicode forms."""
+    if name.isascii():
+        return os.path.normcase(name).lower()
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", os.path.normcase(name)).casefold())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from .permission_file import PermissionFile
-from .permission_records import read_record, write_record
+from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
@@ -66,7 +66,8 @@ class PermissionRule:
         """True if the rule is for a question; None if the question does not say enough to know.
 
         To be allowed, all paths of a question have to be in `path`, and a command must have no variables of the agent.
-        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command.
+        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command. Upper and
+        lower case are the same then, as they are for many file systems.
         """
         if self.record is not None:
             return subject.record == self.record if self.decision == "allow" else _is_about(self.record, subject)
@@ -91,7 +92,7 @@ class PermissionRule:
         whole = shlex.join([subject.command, *subject.args]) if subject.args else subject.command
         if self.decision == "allow":
             return whole == self.command and not subject.env
-        return self.command in {whole, subject.command}
+        return _program_folded(self.command or "") in map(_program_folded, (whole, subject.command))
 
     def _covers(self, subject: PermissionSubject) -> bool | None:
         if self.decision == "allow":
@@ -100,13 +101,13 @@ class PermissionRule:
         found = list[bool | None]()
         for said, each in zip(subject.paths, subject.files, strict=True):
             names = () if each is None else (os.path.normpath(said), each.name, each.target)
-            found.append(any(_is_in(name, now) for name in names) if names else None)
+            found.append(any(_is_in(folded(name), map(_pieces_folded, now)) for name in names) if names else None)
         return _any(found)
 
     def _holds(self, path: PermissionPath | None) -> bool | None:
         if path is None or self._pieces is None:
             return None
-        return _is_in(path.name, [self._pieces]) and _is_in(path.target, [self._pieces])
+        return all(_is_in(os.path.normcase(each), [self._pieces]) for each in (path.name, path.target))
 
 
 def _all(answers: Sequence[bool | None]) -> bool | None:
@@ -128,9 +129,17 @@ def _pieces(path: str, form: Callable[[str], str]) -> tuple[str, ...] | None:
     return tuple(map(os.path.normcase, (head, *others)))
 
 
+def _pieces_folded(pieces: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if pieces is None else tuple(map(folded, pieces))
+
+
+def _program_folded(command: str) -> str:
+    program, *rest = command.split(" ", 1)
+    return " ".join([folded(program), *rest])
+
+
 def _is_in(path: str, patterns: Iterable[tuple[str, ...] | None]) -> bool:
-    found = os.path.normcase(path)
-    return any(pieces is not None and _matches(found, *pieces) for pieces in patterns)
+    return any(pieces is not None and _matches(path, *pieces) for pieces in patterns)
 
 
 def _matches(path: str, first: str, *others: str) -> bool:
@@ -164,8 +173,9 @@ def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | No
 
 
 def _is_among(file: PermissionPath, files: Sequence[PermissionPath | None]) -> bool | None:
-    names = {file.name, file.target}
-    return _any([None if each is None else not names.isdisjoint((each.name, each.target)) for each in files] or [None])
+    names = {folded(file.name), folded(file.target)}
+    found = [None if each is None else not names.isdisjoint(map(folded, (each.name, each.target))) for each in files]
+    return _any(found or [None])
 
 
 class PermissionRules:
