@@ -10,6 +10,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,39 @@ def test_processes_lose_no_rule_of_each_other(acp: Any, tmp_path: Path) -> None:
         assert process.communicate(timeout=300)[1] == ""
     found = tools(rules_of(acp, path))
     assert sorted(found) == sorted(f"{name}{number}" for name in names for number in range(RULES))
+
+
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@posix
+def test_remembering_waits_for_no_other_process(acp: Any, tmp_path: Path) -> None:
+    """It would stop the loop of the client; what was remembered holds at once, and is in the file when it is free."""
+    path = tmp_path / "permissions.json"
+    rules = rules_of(acp, path)
+    lock = str(tmp_path / ".permissions.json.lock")
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with acp_log() as records, subprocess.Popen([sys.executable, "-c", HOLD, lock], **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        before = {*threading.enumerate()}
+        for number in range(3):
+            rules.remember(rule(acp, "deny", tool=str(number)))
+            assert rules.decide(helpers_of(acp).PermissionSubject(tool=str(number))) == "deny"
+        assert not path.exists()
+        (writing,) = {*threading.enumerate()} - before
+        holder.communicate("")
+        writing.join()
+    assert texts(records) == ""
+    assert tools(rules) == tools(rules_of(acp, path)) == ["0", "1", "2"]
+    rules.remember(rule(acp, "deny", tool="3"))
+    assert tools(rules_of(acp, path)) == ["0", "1", "2", "3"]
 
 
 def test_what_is_forgotten_stays_so_in_other_processes(acp: Any, tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from .permission_file import PermissionFile
+from .permission_file import FileIsBusy, PermissionFile
 from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
@@ -196,6 +197,8 @@ class PermissionRules:
         self._saved: list[PermissionRule] = []
         self._unsaved: list[PermissionRule] = []
         self._stamp: object = None
+        self._lock: Final = Lock()  # of these three, never held while something waits
+        self._is_saving = False
         if self._file is not None:
             self._load(self._file)
 
@@ -217,13 +220,24 @@ class PermissionRules:
         return "allow" if "allow" in decisions and (was_asked or not might_deny) else "ask"
 
     def remember(self, *rules: PermissionRule) -> None:
-        """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process."""
-        self._unsaved = _with(self._unsaved, rules)
-        if self._file is not None:
-            try:
-                self._save(self._file)
-            except (OSError, ValueError, TypeError, RecursionError) as error:
-                logger.warning("permissions cannot be kept in %s: %s", self._file.path, error)
+        """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process.
+
+        While another process has the file, they are written as soon as it is free, in a thread: this waits for nobody.
+        """
+        with self._lock:
+            self._unsaved = _with(self._unsaved, rules)
+            if self._file is None or self._is_saving:
+                return
+            self._is_saving = True
+        try:
+            self._save(self._file, wait=False)
+        except FileIsBusy:
+            Thread(target=self._save_until_done, args=(self._file,), name="permissions").start()
+            return
+        except BaseException:
+            self._is_saving = False
+            raise
+        self._is_saving = False
 
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
@@ -235,11 +249,18 @@ class PermissionRules:
     def forget(self) -> None:
         """Forget the rules that are remembered, in the file and in all processes that use it, too.
 
-        Raises `OSError` if that fails.
+        Raises `OSError` if that fails. It waits for up to five seconds while another process has the file.
         """
-        if self._file is not None:
-            self._file.remove()
-        self._saved, self._unsaved, self._stamp = [], [], None
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, []  # so that no thread writes them
+        try:
+            if self._file is not None:
+                self._file.remove()
+        except OSError:
+            self._unsaved = [*unsaved, *self._unsaved]
+            raise
+        with self._lock:
+            self._saved, self._stamp = [], None
 
     def _load(self, file: PermissionFile) -> None:
         try:
@@ -252,15 +273,33 @@ class PermissionRules:
                 "%s has rules to allow of an earlier version, which are too wide: they are dropped", file.path
             )
 
-    def _save(self, file: PermissionFile) -> None:
-        saved: list[PermissionRule] = []
+    def _save_until_done(self, file: PermissionFile) -> None:
+        """Write what is remembered, also meanwhile."""
+        while True:
+            is_written = self._save(file, wait=True)
+            with self._lock:
+                if not is_written or not self._unsaved:
+                    self._is_saving = False
+                    return
+
+    def _save(self, file: PermissionFile, *, wait: bool) -> bool:
+        """Write what is remembered; false if it cannot be. Raises `FileIsBusy` if it may not wait."""
+        saved, added = list[PermissionRule](), list[PermissionRule]()
 
         def add(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            saved.extend(_with(_read(objects), self._unsaved))
+            added.extend(self._unsaved)
+            saved.extend(_with(_read(objects), added))
             return [_write(each) for each in saved]
 
-        self._stamp = file.change(add)
-        self._saved, self._unsaved = saved, []
+        try:
+            stamp = file.change(add, wait=wait)
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            logger.warning("permissions cannot be kept in %s: %s", file.path, error)
+            return False
+        with self._lock:
+            self._saved, self._stamp = saved, stamp
+            self._unsaved = [each for each in self._unsaved if each not in added]
+        return True
 
     def _refresh(self) -> None:
         """Read the file again if another process has changed it."""
@@ -268,7 +307,9 @@ class PermissionRules:
             try:
                 if self._file.stamp() != self._stamp:
                     objects, stamp = self._file.read()
-                    self._saved, self._stamp = _read(objects), stamp
+                    saved = _read(objects)
+                    with self._lock:
+                        self._saved, self._stamp = saved, stamp
             except (OSError, ValueError, TypeError, RecursionError) as error:
                 logger.warning("permissions cannot be read from %s: %s", self._file.path, error)
 
