@@ -24,11 +24,11 @@ from tests.support import Packages
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 
 KIB, MIB = 2**10, 2**20
-COUNT = 150
-TEXT = 16 * KIB
+COUNT = 60
+TEXT = 28 * KIB
 """Above the longest id that is kept, and below what `cwd` may have: such a message is accepted where it can be."""
-GROWTH = 5 * MIB
-"""What a process may take more after four times as many messages. Three quarters of `COUNT` texts are 7 MiB."""
+GROWTH = 4 * MIB
+"""What a process may take more after four times as many messages. Three times `COUNT` texts are 5 MiB."""
 AGENT_KNOWS = {"cwd": "/", "additionalDirectories": [], "mcpServers": []}
 CLIENT_KNOWS = {"command": "/bin/true", "args": [], "env": [], "cwd": "/"}
 """Params that must make sense, or nothing would come of the others."""

@@ -129,7 +129,7 @@ class PassingWire(Wire):
         text = line.decode()
         try:
             value, spans, end = scan(text, is_message=True)
-        except RepeatedMember as error:
+        except RepeatedMemberError as error:
             return _ambiguous(str(error), line[:MAX_START])
         if text[end:].strip(_BLANKS):
             raise ValueError(f"unexpected text after the JSON, at character {end}")
@@ -172,7 +172,7 @@ def _ambiguous(reason: str, start: bytes) -> Unreadable:
     return Unreadable(error, kind=kind, id=request_id, start=start)
 
 
-class RepeatedMember(ValueError):
+class RepeatedMemberError(ValueError):
     """A message has a member twice."""
 
 
@@ -180,7 +180,7 @@ def scan(text: str, *, is_message: bool = False) -> tuple[Any, dict[str, Span], 
     """Parse a JSON value; returns it, where the values of its members are, and where it ends.
 
     Raises `ValueError`. Integers of any length are read: they are passed on as they are. A member that is there twice
-    has its last value; in a message it raises `RepeatedMember`, as the next reader may take the first one.
+    has its last value; in a message it raises `RepeatedMemberError`, as the next reader may take the first one.
     """
     at = _skip(text, 0)
     try:
@@ -207,7 +207,7 @@ def _object(text: str, at: int, parse: Any, is_message: bool) -> tuple[Any, dict
         else:
             name, start = _name(text, at, parse)
         if is_message and name in values:
-            raise RepeatedMember(f"the member {name[:80]!r} is there twice, at character {start}")
+            raise RepeatedMemberError(f"the member {name[:80]!r} is there twice, at character {start}")
         values[name], at = parse(text, start)
         spans[name] = start, at
         if (found := _after_value(text, at)) is None:

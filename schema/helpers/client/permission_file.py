@@ -29,7 +29,7 @@ Stamp: TypeAlias = tuple[int, int, int]
 """Tells a version of the file from others."""
 
 
-class FileIsBusy(Exception):
+class FileBusyError(Exception):
     """Another process has the lock of the file."""
 
 
@@ -73,7 +73,7 @@ class PermissionFile:
         """Replace the objects by what `make` returns for them, while no other process does; returns the version.
 
         Without objects, the file is deleted. Raises `OSError` and `ValueError`, as `read` does, and unless it may
-        `wait` for other processes, which takes up to five seconds, `FileIsBusy`.
+        `wait` for other processes, which takes up to five seconds, `FileBusyError`.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked(wait=wait):
@@ -106,7 +106,7 @@ class PermissionFile:
     def _locked(self, *, wait: bool) -> Generator[None, None, None]:
         """Hold the lock, a file beside it that stays: the file itself is replaced.
 
-        Raises `TimeoutError`, and `FileIsBusy` if it may not wait.
+        Raises `TimeoutError`, and `FileBusyError` if it may not wait.
         """
         beside = self.path.with_name(f".{self.path.name}.lock")
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _AT_OPENING
@@ -115,7 +115,7 @@ class PermissionFile:
             deadline = time.monotonic() + _LOCK_SECONDS
             while not _try_to_lock(handle):
                 if not wait:
-                    raise FileIsBusy
+                    raise FileBusyError
                 if time.monotonic() > deadline:
                     raise TimeoutError(errno.ETIMEDOUT, "another process does not release the lock", str(beside))
                 time.sleep(_RETRY_SECONDS)

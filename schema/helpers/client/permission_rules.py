@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from .permission_file import FileIsBusy, PermissionFile
+from .permission_file import FileBusyError, PermissionFile
 from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
@@ -67,8 +67,8 @@ class PermissionRule:
         """True if the rule is for a question; None if the question does not say enough to know.
 
         To be allowed, all paths of a question have to be in `path`, and a command must have no variables of the agent.
-        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command. Upper and
-        lower case are the same then, as they are for many file systems.
+        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command; upper
+        and lower case are the same then, as they are for many file systems.
         """
         if self.record is not None:
             return subject.record == self.record if self.decision == "allow" else _is_about(self.record, subject)
@@ -231,7 +231,7 @@ class PermissionRules:
             self._is_saving = True
         try:
             self._save(self._file, wait=False)
-        except FileIsBusy:
+        except FileBusyError:
             Thread(target=self._save_until_done, args=(self._file,), name="permissions").start()
             return
         except BaseException:
@@ -283,7 +283,7 @@ class PermissionRules:
                     return
 
     def _save(self, file: PermissionFile, *, wait: bool) -> bool:
-        """Write what is remembered; false if it cannot be. Raises `FileIsBusy` if it may not wait."""
+        """Write what is remembered; false if it cannot be. Raises `FileBusyError` if it may not wait."""
         saved, added = list[PermissionRule](), list[PermissionRule]()
 
         def add(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
