@@ -157,7 +157,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
 
     async def _answered(self, answer: Awaitable[Any], params: Any) -> Any:
         """The answer to a request, which is open until then."""
-        said: Any = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
+        raw: Any = params
+        said: Any = raw.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
         name = said if isinstance(said, str) else None
         try:
             with self.open_requests.opened(name):
