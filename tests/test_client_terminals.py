@@ -555,6 +555,7 @@ def test_other_tasks_run_while_processes_are_looked_for(acp: Any, monkeypatch: p
             monkeypatch.setattr(os, "listdir", noted)
             await agent.call("terminal/kill", terminalId=terminal)
         turning.cancel()
+        await asyncio.wait([turning])
 
     run(main())
     assert len({*searches}) >= 5

@@ -33,6 +33,9 @@ AGENT_KNOWS = {"cwd": "/", "additionalDirectories": [], "mcpServers": []}
 CLIENT_KNOWS = {"command": "/bin/true", "args": [], "env": [], "cwd": "/"}
 """Params that must make sense, or nothing would come of the others."""
 SOURCES = {"v1": V1, "v2": V2}
+PARTS = 4
+EACH_PART = pytest.mark.parametrize("part", range(PARTS))
+"""Of the methods: the full tests run a share."""
 
 
 class Flooded:
@@ -182,18 +185,26 @@ def test_every_text_of_every_method_of_an_agent(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@EACH_PART
 @pytest.mark.parametrize("protocol", SOURCES)
-def test_every_text_of_every_method_of_a_client(
-    packages: Packages, protocol: str, tmp_path: Path, is_known: bool
-) -> None:
+def test_every_text_of_every_method_of_a_client(packages: Packages, protocol: str, tmp_path: Path, part: int) -> None:
+    """In a session that is open, which is given up when it has too much: each in a process of its own."""
     acp: Any = packages(SOURCES[protocol])
     found: dict[str, int] = {}
-    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
+    for at, case in enumerate([*cases(acp.CLIENT_METHODS, acp)][part::PARTS]):
         (folder := tmp_path / str(at)).mkdir()
-        side = a_client(acp, folder)
-        with side:
-            found[case.name] = grown(side, case, known={**CLIENT_KNOWS, **({"sessionId": "s"} if is_known else {})})
+        with a_client(acp, folder) as side:
+            found[case.name] = grown(side, case, known={**CLIENT_KNOWS, "sessionId": "s"})
+    assert found
+    assert not too_much(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_texts_about_sessions_that_a_client_does_not_know(packages: Packages, protocol: str, tmp_path: Path) -> None:
+    acp: Any = packages(SOURCES[protocol])
+    with a_client(acp, tmp_path) as side:
+        found = {case.name: grown(side, case, known=CLIENT_KNOWS) for case in cases(acp.CLIENT_METHODS, acp)}
     assert not too_much(found)
 
 
@@ -223,20 +234,21 @@ def test_texts_that_would_be_kept_are_seen(packages: Packages, tmp_path: Path) -
 
 
 @pytest.mark.full
+@EACH_PART
 @pytest.mark.parametrize("protocol", SOURCES)
-def test_updates_before_a_session_is_known(packages: Packages, protocol: str, tmp_path: Path) -> None:
+def test_updates_before_a_session_is_known(packages: Packages, protocol: str, tmp_path: Path, part: int) -> None:
     """While `session/new` is not answered: those of any session, up to 8 MiB."""
     acp: Any = packages(SOURCES[protocol])
     found: dict[str, int] = {}
-    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
-        if case.method == "session/update":
-            (folder := tmp_path / str(at)).mkdir()
-            side = Flooded(acp, "client", folder)
-            side.held.add("session/new")
-            side.call("_do", "begin")
-            with side:
-                found[case.name] = grown(side, case, known={}, size=256 * KIB, count=24)
-    assert len(found) > 5
+    updates = [case for case in cases(acp.CLIENT_METHODS, acp) if case.method == "session/update"]
+    for at, case in enumerate(updates[part::PARTS]):
+        (folder := tmp_path / str(at)).mkdir()
+        side = Flooded(acp, "client", folder)
+        side.held.add("session/new")
+        side.call("_do", "begin")
+        with side:
+            found[case.name] = grown(side, case, known={}, size=256 * KIB, count=24)
+    assert found
     assert not too_much(found, GROWTH + 8 * MIB)  # 72 texts are 18 MiB
 
 
