@@ -76,7 +76,7 @@ SAMPLED = {
     "test_mcp_hostile::test_10_000_notifications_and_a_slow_reader": 2,
     "test_mcp_servers::test_all_that_a_server_has": 2,
     "test_memory::test_one_client_that_uses_up_all_limits": 3,
-    "test_memory_of_helpers": 3,
+    "test_memory_of_helpers": 5,
     "test_models::test_published_schemas": 3,
     "test_models::test_verdicts_are_those_of_the_validator": 4,
     "test_proxy_conversations": 5,

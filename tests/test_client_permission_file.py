@@ -10,6 +10,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,45 @@ def test_processes_lose_no_rule_of_each_other(acp: Any, tmp_path: Path) -> None:
         assert process.communicate(timeout=300)[1] == ""
     found = tools(rules_of(acp, path))
     assert sorted(found) == sorted(f"{name}{number}" for name in names for number in range(RULES))
+
+
+def join_writers() -> None:
+    """Wait until what was remembered is written, or cannot be."""
+    for thread in threading.enumerate():
+        if thread.name == "permissions":
+            thread.join()
+
+
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@posix
+def test_remembering_waits_for_no_other_process(acp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would stop the loop of the client; what was remembered holds at once, and is in the file when it is free."""
+    path = tmp_path / "permissions.json"
+    rules = rules_of(acp, path)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)  # no time passes: the lock is waited for without end
+    lock = str(tmp_path / ".permissions.json.lock")
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with acp_log() as records, subprocess.Popen([sys.executable, "-c", HOLD, lock], **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for number in range(3):
+            rules.remember(rule(acp, "deny", tool=str(number)))
+            assert rules.decide(helpers_of(acp).PermissionSubject(tool=str(number))) == "deny"
+        assert not path.exists()
+        holder.communicate("")
+        join_writers()
+    assert texts(records) == ""
+    assert tools(rules) == tools(rules_of(acp, path)) == ["0", "1", "2"]
+    rules.remember(rule(acp, "deny", tool="3"))
+    assert tools(rules_of(acp, path)) == ["0", "1", "2", "3"]
 
 
 def test_what_is_forgotten_stays_so_in_other_processes(acp: Any, tmp_path: Path) -> None:
@@ -169,6 +209,7 @@ def test_a_lock_that_is_not_released_is_not_waited_for_without_end(
         rules.remember(rule(acp, "deny", tool="second"))
         with pytest.raises(OSError, match="release the lock"):
             rules.forget()
+        join_writers()
     assert "cannot be kept" in texts(records)
     assert tools(rules) == ["first", "second"]
     rules.remember()

@@ -46,6 +46,46 @@ def located(*paths: object, kind: str = "edit") -> dict[str, Any]:
     return {"kind": kind, "name": "Tool", "locations": [{"path": str(path)} for path in paths]}
 
 
+# --- What is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_lines_for_the_user(acp: Any, tmp_path: Path) -> None:
+    """All that is allowed: no text of the agent acts on the terminal, or looks like a line of the client's own."""
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    raw = {"command": "rm", "args": ["-r", "a b\r\x1b[2K\u202e"], "env": {"PATH": "/evil"}, "cwd": str(tmp_path)}
+    call = {"title": "Tidy\ncommand: ls", "kind": "execute", "name": "Bash", "rawInput": raw}
+    asked = question(acp, **call, locations=[{"path": str(tmp_path / "link")}])
+    if acp.PROTOCOL_VERSION != 1:
+        asked["title"] = call["title"]
+
+    async def main() -> Any:
+        async with hand_agent(acp, client_of(acp, answers=["cancel"])) as agent:
+            await ask(agent, asked)
+            return agent.client.asked[0].lines
+
+    assert run(main()) == [
+        r"Tidy\ncommand: ls",
+        "kind: execute",
+        "tool: Bash",
+        r"command: rm -r 'a b\r\x1b[2K\u202e'",
+        f"in: {tmp_path}",
+        "variable: PATH=/evil",
+        f"path: {tmp_path}/link -> {tmp_path}/target",
+    ]
+
+
+def test_lines_are_bounded(acp: Any) -> None:
+    """They say how much is left out."""
+    paths = tuple(f"/{number}" for number in range(25))
+    variables = tuple((f"V{number}", "x" * 10**6) for number in range(25))
+    lines = subject(acp, command="c" * 600, paths=paths, env=variables).lines
+    assert lines[0] == f"command: {'c' * 500} … (100 more characters)"
+    assert lines[21:23] == ["… and 5 more", "path: /0"]
+    assert lines[-1] == "… and 5 more"
+    assert sum(map(len, lines)) < 13_000
+    assert subject(acp).lines == []
+
+
 # --- A call that changes while its question is open ------------------------------------------------------------------
 
 
@@ -426,6 +466,22 @@ def test_only_a_star_is_special_in_a_pattern(acp: Any, tmp_path: Path) -> None:
         rules = [rule(acp, decision, path=f"{tmp_path}/[id]/*"), rule(acp, decision, path=f"{tmp_path}/a?/*")]
         found = [decide(acp, rules, paths=(f"{tmp_path}/{name}/x",)) for name in ("[id]", "i", "a?", "ab")]
         assert found == [decision, "ask", decision, "ask"]
+
+
+def test_a_denial_ignores_case(acp: Any, tmp_path: Path) -> None:
+    """On macOS and Windows, and on some file systems of Linux, such names are one file; to be allowed is exact."""
+    secret, other = tmp_path / "Geheim" / "Schlüssel", tmp_path / "GEHEIM" / "schlu\u0308ssel"
+    secret.parent.mkdir()
+    secret.write_text("x")
+    for pattern in (secret, secret.parent, f"{tmp_path}/geh*/*lüss*", "*/schlüssel"):
+        for path in (secret, other):
+            assert decide(acp, [rule(acp, "deny", path=str(pattern))], paths=(str(path),)) == "deny"
+    assert decide(acp, [rule(acp, "allow", path=str(secret))], paths=(str(other),)) == "ask"
+    assert decide(acp, [rule(acp, "deny", path=str(secret))], paths=(f"{secret}2",)) == "ask"
+    denied = rule(acp, "deny", record=subject(acp, kind="edit", paths=(str(secret),)).record)
+    assert decide(acp, [denied], kind="edit", paths=(str(other),)) == "deny"
+    for command, expected in (("RM -r /a", "deny"), ("rm -R /a", "ask")):
+        assert decide(acp, [rule(acp, "deny", command="rm -r /a")], command=command) == expected
 
 
 def test_patterns_are_resolved_like_paths(acp: Any, tmp_path: Path) -> None:

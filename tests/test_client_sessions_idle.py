@@ -10,7 +10,7 @@ import pytest
 
 from acpgen.roles import Role
 from tests.client_sessions import stage
-from tests.runtime_support import V1, V2, pass_time, run
+from tests.runtime_support import V1, V2, acp_log, pass_time, run, texts
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -177,6 +177,51 @@ def test_an_open_request_is_no_silence(acp: ModuleType, version: int, question: 
             await ended(play, request, asking)
 
     run_jumping(main())
+
+
+@pytest.mark.parametrize("names_session", [True, False])
+def test_a_request_from_before_the_prompt_is_no_silence(acp: ModuleType, version: int, names_session: bool) -> None:
+    """Also one that was opened before the session was: the agent may ask first, and answer `session/new` then."""
+
+    async def main() -> None:
+        is_open, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def answer(self: Any, *_: Any) -> Any:
+            is_open.set()
+            await may_answer.wait()
+            return {}
+
+        async with stage(acp, version, ext_method=answer) as play:
+            await play.agent.send(id="q", method="_run", params={"sessionId": "s"} if names_session else {})
+            await is_open.wait()
+            session = await play.opened()
+            asking = asyncio.ensure_future(session.ask("Hi", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            for _ in range(3):
+                await idle(1.5 * LIMIT)
+            assert not asking.done()
+            may_answer.set()
+            assert (await play.agent.receive())["id"] == "q"
+            await idle(0.9 * LIMIT)
+            assert not asking.done()
+            await idle(0.2 * LIMIT)
+            await ended(play, request, asking)
+
+    run_jumping(main())
+
+
+def test_a_handler_that_is_no_coroutine_function_is_explained(acp: ModuleType, version: int) -> None:
+    def ext_method(self: Any, *_: Any) -> Any:
+        return {}
+
+    async def main() -> None:
+        async with stage(acp, version, ext_method=ext_method) as play:
+            await play.agent.send(id="q", method="_run", params={})
+            assert (await play.agent.receive())["error"]["code"] == -32603
+
+    with acp_log() as records:
+        run(main())
+    assert "write `async def ext_method(" in texts(records)
 
 
 def test_a_request_of_another_session_is_silence(acp: ModuleType, version: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import os
 import random
 import shlex
@@ -529,6 +530,35 @@ def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
         await gone(mark)
 
     run(main())
+
+
+@pytest.mark.skipif(not LINUX, reason="elsewhere, processes are not looked for")
+def test_other_tasks_run_while_processes_are_looked_for(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take two seconds, and all else would stand still."""
+    turns, searches, listdir = itertools.count(), list[int](), os.listdir
+    now = 0
+
+    async def turn() -> None:
+        nonlocal now
+        for now in turns:  # noqa: B007
+            await asyncio.sleep(0)
+
+    def noted(path: Any) -> list[str]:
+        searches.append(now)
+        return listdir(path)
+
+    async def main() -> None:
+        turning = asyncio.ensure_future(turn())
+        async with hand_agent(acp, client_of(acp)) as agent:
+            terminal = await create(agent, "echo ready; sleep 1000")
+            await until(agent, terminal, "ready")
+            monkeypatch.setattr(os, "listdir", noted)
+            await agent.call("terminal/kill", terminalId=terminal)
+        turning.cancel()
+        await asyncio.wait([turning])
+
+    run(main())
+    assert len({*searches}) >= 5
 
 
 async def start_marked(agent: HandAgent, mark: str, turns: int) -> list[int]:

@@ -32,6 +32,7 @@ def read(acp: ModuleType, *servers: dict[str, Any], **options: Any) -> list[Any]
     tagged = [{"type": "stdio", **each} if acp.PROTOCOL_VERSION == 2 else each for each in servers]
     params = {"cwd": "/work", "mcpServers": [{"name": "one", **each} for each in tagged]}
     request = acp.decode(acp.NewSessionRequest, params)
+    options = {"allow_local": True, **options}  # or connections of other tests would decide
     found: list[Any] = helpers_of(acp).mcp_parameters(request.mcp_servers, cwd=request.cwd, **options)
     return found
 
@@ -98,7 +99,7 @@ def with_mcp(schema: Any, name: str) -> Any:
 def test_the_capabilities_that_follow(packages: Packages) -> None:
     one, two = packages(V1, roles=(Role.AGENT,)), packages(V2, roles=(Role.AGENT,))
     assert one.encode(helpers_of(one).mcp_capabilities("stdio", "http")) == {"http": True, "sse": False}
-    assert two.encode(helpers_of(two).mcp_capabilities("stdio", "http")) == {"stdio": {}, "http": {}}
+    assert two.encode(helpers_of(two).mcp_capabilities("stdio", "http", allow_local=True)) == {"stdio": {}, "http": {}}
     assert two.encode(helpers_of(two).mcp_capabilities("http")) == {"http": {}}
 
 

@@ -488,6 +488,8 @@ def test_the_agent_honours_cancel(projects: Projects, protocols: tuple[int, ...]
 
 
 WEATHER = """
+import time
+
 from mcp.server import MCPServer
 
 server = MCPServer("weather")
@@ -499,7 +501,9 @@ def forecast(city: str) -> str:
 
 
 server.run()
+time.sleep(600)
 """
+"""A server that does not end by itself, as others that have much to do: the agent still ends well."""
 
 
 @EACH_SPOKEN

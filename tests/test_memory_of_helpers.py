@@ -24,15 +24,18 @@ from tests.support import Packages
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 
 KIB, MIB = 2**10, 2**20
-COUNT = 150
-TEXT = 16 * KIB
+COUNT = 60
+TEXT = 28 * KIB
 """Above the longest id that is kept, and below what `cwd` may have: such a message is accepted where it can be."""
-GROWTH = 5 * MIB
-"""What a process may take more after four times as many messages. Three quarters of `COUNT` texts are 7 MiB."""
+GROWTH = 4 * MIB
+"""What a process may take more after four times as many messages. Three times `COUNT` texts are 5 MiB."""
 AGENT_KNOWS = {"cwd": "/", "additionalDirectories": [], "mcpServers": []}
 CLIENT_KNOWS = {"command": "/bin/true", "args": [], "env": [], "cwd": "/"}
 """Params that must make sense, or nothing would come of the others."""
 SOURCES = {"v1": V1, "v2": V2}
+PARTS = 4
+EACH_PART = pytest.mark.parametrize("part", range(PARTS))
+"""Of the methods: the full tests run a share."""
 
 
 class Flooded:
@@ -182,18 +185,26 @@ def test_every_text_of_every_method_of_an_agent(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@EACH_PART
 @pytest.mark.parametrize("protocol", SOURCES)
-def test_every_text_of_every_method_of_a_client(
-    packages: Packages, protocol: str, tmp_path: Path, is_known: bool
-) -> None:
+def test_every_text_of_every_method_of_a_client(packages: Packages, protocol: str, tmp_path: Path, part: int) -> None:
+    """In a session that is open, which is given up when it has too much: each in a process of its own."""
     acp: Any = packages(SOURCES[protocol])
     found: dict[str, int] = {}
-    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
+    for at, case in enumerate([*cases(acp.CLIENT_METHODS, acp)][part::PARTS]):
         (folder := tmp_path / str(at)).mkdir()
-        side = a_client(acp, folder)
-        with side:
-            found[case.name] = grown(side, case, known={**CLIENT_KNOWS, **({"sessionId": "s"} if is_known else {})})
+        with a_client(acp, folder) as side:
+            found[case.name] = grown(side, case, known={**CLIENT_KNOWS, "sessionId": "s"})
+    assert found
+    assert not too_much(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("protocol", SOURCES)
+def test_texts_about_sessions_that_a_client_does_not_know(packages: Packages, protocol: str, tmp_path: Path) -> None:
+    acp: Any = packages(SOURCES[protocol])
+    with a_client(acp, tmp_path) as side:
+        found = {case.name: grown(side, case, known=CLIENT_KNOWS) for case in cases(acp.CLIENT_METHODS, acp)}
     assert not too_much(found)
 
 
@@ -223,21 +234,22 @@ def test_texts_that_would_be_kept_are_seen(packages: Packages, tmp_path: Path) -
 
 
 @pytest.mark.full
+@EACH_PART
 @pytest.mark.parametrize("protocol", SOURCES)
-def test_updates_before_a_session_is_known(packages: Packages, protocol: str, tmp_path: Path) -> None:
+def test_updates_before_a_session_is_known(packages: Packages, protocol: str, tmp_path: Path, part: int) -> None:
     """While `session/new` is not answered: those of any session, up to 8 MiB."""
     acp: Any = packages(SOURCES[protocol])
     found: dict[str, int] = {}
-    for at, case in enumerate(cases(acp.CLIENT_METHODS, acp)):
-        if case.method == "session/update":
-            (folder := tmp_path / str(at)).mkdir()
-            side = Flooded(acp, "client", folder)
-            side.held.add("session/new")
-            side.call("_do", "begin")
-            with side:
-                found[case.name] = grown(side, case, known={}, size=64 * KIB)
-    assert len(found) > 5
-    assert not too_much(found, GROWTH + 8 * MIB)
+    updates = [case for case in cases(acp.CLIENT_METHODS, acp) if case.method == "session/update"]
+    for at, case in enumerate(updates[part::PARTS]):
+        (folder := tmp_path / str(at)).mkdir()
+        side = Flooded(acp, "client", folder)
+        side.held.add("session/new")
+        side.call("_do", "begin")
+        with side:
+            found[case.name] = grown(side, case, known={}, size=256 * KIB, count=24)
+    assert found
+    assert not too_much(found, GROWTH + 8 * MIB)  # 72 texts are 18 MiB
 
 
 @pytest.mark.full
@@ -253,8 +265,8 @@ def test_answers_of_an_agent(packages: Packages, protocol: str, tmp_path: Path) 
                 side.call("_do", "open_and_list")
             return side.memory()
 
-        before = ask(100)
-        assert ask(300) - before < GROWTH
+        before = ask(COUNT)
+        assert ask(3 * COUNT) - before < GROWTH
 
 
 @pytest.mark.full

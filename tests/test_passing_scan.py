@@ -48,11 +48,27 @@ def scanned(passing: ModuleType, text: str) -> Any:
         value, spans, end = passing.scan(text)
     except ValueError:
         return None
+    if isinstance(value, dict):
+        assert _is_message(passing, text) == (len(_names(text[:end])) == len(value))
     if text[end:].strip(" \t\n\r"):
         return None
     if isinstance(value, dict):
         assert {name: json.loads(text[start:stop]) for name, (start, stop) in spans.items()} == value
     return [value]
+
+
+def _is_message(passing: ModuleType, text: str) -> bool:
+    """False for an object that has a member twice."""
+    try:
+        passing.scan(text, is_message=True)
+    except passing.RepeatedMemberError:
+        return False
+    return True
+
+
+def _names(text: str) -> list[Any]:
+    found: list[Any] = json.loads(text, object_pairs_hook=list)
+    return found
 
 
 def loaded(text: str) -> Any:

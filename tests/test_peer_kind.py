@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 from acpgen.roles import Role
 from tests.remote_support import Client, Server
 from tests.runtime_support import V1, V2, run
-from tests.support import Packages
+from tests.support import Packages, import_folder, package_folder
 from tests.test_helpers import helpers_of
 
 pytestmark = pytest.mark.every_python
@@ -166,6 +169,46 @@ def test_a_program_is_for_local_clients(acp: ModuleType) -> None:
     assert "result" in taken
     able = {"http": True, "sse": True} if acp.PROTOCOL_VERSION == 1 else {"http": {}}
     assert seen == ["network", able, ["http"]]
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads that take the context of their tasks along, or not."""
+
+    def __init__(self, *, with_context: bool) -> None:
+        super().__init__(1)
+        self._with_context = with_context
+
+    def submit(self, call: Any, /, *args: Any, **named: Any) -> Any:
+        """Run a call."""
+        first = (copy_context().run,) if self._with_context else ()
+        return super().submit(*first, call, *args, **named)
+
+
+def in_threads(acp: ModuleType, seen: list[Any], **options: Any) -> type[Any]:
+    """An agent that reads the servers in a thread of an executor."""
+
+    async def _taken(self: Any, params: Any) -> Any:
+        read = partial(helpers_of(acp).mcp_parameters, params.mcp_servers, cwd=params.cwd)
+        with Threads(**options) as threads:
+            return await asyncio.get_running_loop().run_in_executor(threads, read)
+
+    return type("InThreads", (agent_of(acp, seen),), {"_taken": _taken})
+
+
+def test_a_thread_that_does_not_know_the_peer_trusts_none(tmp_path: Path) -> None:
+    """It is as with any connection of its process: one without a connection over the network takes programs there."""
+    (tmp_path / "acp_in_threads").symlink_to(package_folder(V1, roles=(Role.AGENT,), remote=True))
+    acp = import_folder(tmp_path / "acp_in_threads")
+    call = ("session/new", new_session(acp, PROGRAM))
+    (answer,) = run(over(acp, in_threads(acp, [], with_context=False), call))
+    assert "result" in answer
+    (answer,) = run(over_network(acp, in_threads(acp, [], with_context=False), call))
+    assert answer["error"]["message"].startswith("Invalid params: mcpServers[0] is a program")
+    (answer,) = run(over(acp, in_threads(acp, [], with_context=False), call))
+    assert "error" in answer  # the thread cannot tell whose message it is
+    for with_context in (True, False):
+        (answer,) = run(over(acp, in_threads(acp, [], with_context=with_context), call))
+        assert ("result" in answer) == with_context
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -224,6 +224,34 @@ def test_names_of_the_official_sdk_on_a_stub(packages: Packages, stub: str) -> N
         assert f"'{stub}' object has no attribute '{name}'" in str(caught.value)
 
 
+RAW_CALLS = {
+    "request": "ext_method(method, params)",
+    "sendRequest": "ext_method(method, params)",
+    "call": "ext_method(method, params)",
+    "extMethod": "ext_method(method, params)",
+    "notify": "ext_notification(method, params)",
+    "send_notification": "ext_notification(method, params)",
+    "notification": "ext_notification(method, params)",
+    "extNotification": "ext_notification(method, params)",
+}
+
+
+@pytest.mark.parametrize("name", RAW_CALLS)
+def test_a_call_by_its_name_on_the_wire(packages: Packages, name: str) -> None:
+    """As other libraries have it: no method of the protocol is meant."""
+    acp = packages(V1)
+    for stub in (acp.RemoteAgent, acp.RemoteClient):
+        with pytest.raises(AttributeError) as caught:
+            getattr(stub(None), name)
+        assert str(caught.value).endswith(f", but it has {RAW_CALLS[name]}")
+
+
+@pytest.mark.parametrize("kind", ["Agent", "Client"])
+def test_the_sort_of_a_message_is_no_handler(packages: Packages, kind: str) -> None:
+    acp = packages(V1)
+    assert warnings(acp, type("Mine", (getattr(acp, kind),), {"request": handler, "notification": handler})) == ""
+
+
 def test_a_stub_has_no_other_attributes(packages: Packages) -> None:
     stub = packages(V1).RemoteAgent(None)
     assert not hasattr(stub, "nonsense")

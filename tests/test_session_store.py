@@ -54,6 +54,32 @@ def test_sqlite_does_all_that_is_checked(acp: Any, file: Path) -> None:
     checked(acp, lambda: helpers_of(acp).SqliteStore(file))
 
 
+@pytest.mark.every_python
+def test_a_session_that_was_never_used_is_not_kept_for_ever(acp: Any, file: Path) -> None:
+    """It goes when a later process makes its first one; a session with entries stays, and one that is not as old."""
+    helpers = helpers_of(acp)
+
+    async def made(*sessions: tuple[str, str]) -> list[str]:
+        store = helpers.SqliteStore(file)
+        for key, day in sessions:
+            await store.create(helpers.StoredSession(id=key, protocol=1, cwd="/", updated_at=f"{day}T12:00:00.000000Z"))
+        found = [key for key in ("used", "old", "young", "new", "odd") if await store.get(key) is not None]
+        await store.close()
+        return found
+
+    async def main() -> None:
+        assert await made(("used", "2026-01-01")) == ["used"]
+        store = helpers.SqliteStore(file)
+        await store.save(await store.get("used"), ["{}"])
+        await store.close()
+        assert await made(("old", "2026-01-01"), ("young", "2026-01-03")) == ["used", "old", "young"]
+        assert await made() == ["used", "old", "young"]
+        assert await made(("odd", "soon")) == ["used", "old", "young", "odd"]
+        assert await made(("new", "2026-02-02")) == ["used", "young", "new", "odd"]
+
+    run(main())
+
+
 class Memory:
     """A store in memory, which breaks one promise, or none."""
 

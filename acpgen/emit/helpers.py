@@ -69,10 +69,11 @@ class Helpers:
 def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, Collection[str]]) -> Helpers:
     """The helpers for a protocol and `roles` that a package with `exports` can have.
 
-    `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
-    imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package. Without
-    a module `known`, the enumerations of `types` are the same. A helper of an extension is not `left_out` either where
-    that is missing. The names of one that needs a library are not exported: the others must work without the library.
+    `exports` has the names by module, relative to the folder of the version (".types", "..errors"); of a module that
+    has no public names, helpers may import any. A helper that imports a module of the runtime is not `left_out` if the
+    package has no runtime: it is not for this package. Without a module `known`, the enumerations of `types` are the
+    same. A helper of an extension is not `left_out` either where that is missing. The names of one that needs a library
+    are not exported: the others must work without the library.
     """
     modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
     found = _read(protocol, roles)
@@ -81,7 +82,8 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     for name, helper in found.items():
         if not {each.module for each in helper.needed} <= modules.keys():
             continue
-        missing = [name for each in helper.needed for name in each.names if name not in exports[modules[each.module]]]
+        known = [(exports[modules[each.module]], each.names) for each in helper.needed]
+        missing = [name for names, wanted in known for name in wanted if names and name not in names]
         missing += [f".{each}" for each in helper.helpers - found.keys()]
         if not missing:
             kept[name] = helper

@@ -139,7 +139,9 @@ def _folders(
                 models=models,
                 modules=modules,
                 exports=exports,
-                helpers=copy_helpers(models[0].protocol, roles, exports | known_exports(models[0])),
+                helpers=copy_helpers(
+                    models[0].protocol, roles, _private(modules, ".") | exports | known_exports(models[0])
+                ),
             )
         ]
     modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
@@ -159,8 +161,13 @@ def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, err
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, roles, exports | known_exports(model)),
+        helpers=copy_helpers(model.protocol, roles, _private(root.modules, "..") | exports | known_exports(model)),
     )
+
+
+def _private(modules: Iterable[str], up: str) -> dict[str, list[str]]:
+    """All modules of a package, as if they had no public names."""
+    return {f"{up}{name.removesuffix('.py')}": [] for name in modules}
 
 
 def _error_names(errors: ir.Errors) -> list[str]:

@@ -52,6 +52,9 @@ class UnsetType(Enum):
 UNSET: Final = UnsetType.UNSET
 """The key is absent from the JSON object. `None` means that the key is there, and its value is null."""
 
+MISFITS: Final = (AttributeError, TypeError, RecursionError)
+"""What is raised where a value is not of the type that its place has, or contains itself."""
+
 new: Final = object.__new__
 """Makes an instance without its constructor. Decoders use it, and set all attributes."""
 

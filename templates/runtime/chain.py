@@ -259,7 +259,7 @@ class Junction:
     def _unwrapped(self, message: Passed) -> list[tuple[int, Message | Unreadable]]:
         if (inner := unwrap(message)) is not None:
             return [(1, inner)]
-        error = InvalidRequestError("a wrapped message has no method")
+        error = InvalidRequestError("a wrapped message has one method, and no member twice")
         return [(1, Unreadable(error, kind="request" if message.kind == "request" else None, id=message.id))]
 
     def _opened(self, message: Passed) -> Passed:
@@ -367,10 +367,11 @@ class _JunctionEnd(Port):
 
 def unwrap(message: Passed) -> Passed | None:
     """The message in the params of another; None if there is none."""
-    text = message.payload
-    if text is None:
+    text = message.payload or "null"
+    try:
+        found, spans, _ = scan(text, is_message=True)
+    except ValueError:
         return None
-    found, spans, _ = scan(text)
     values: Any = found
     if not isinstance(found, dict) or not isinstance(values.get("method"), str):
         return None

@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 
@@ -178,7 +178,7 @@ class Remote:
         record = self.METHODS[method]
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError, RecursionError) as error:
+        except MISFITS as error:
             raise self._wrong(record, params, error) from error
         result = await self._peer.request(method, raw)
         try:
@@ -193,7 +193,7 @@ class Remote:
         record = record.notification or record
         try:
             raw = record.takes.encode(params)
-        except (AttributeError, TypeError, RecursionError) as error:
+        except MISFITS as error:
             raise self._wrong(record, params, error) from error
         return self._peer.notify(method, raw)
 
@@ -231,12 +231,12 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except MISFITS as error:
         _explain(handler, record.handler, found, error)
         raise
     try:
         return record.gives.encode(result)
-    except (AttributeError, TypeError, RecursionError) as error:
+    except MISFITS as error:
         from .on_demand.mistakes import in_result
 
         raise in_result(handler, record, result, error, name=record.handler) from error
@@ -262,7 +262,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except MISFITS as error:
         _explain(handler, record.handler, found, error)
         raise
 
@@ -273,12 +273,12 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
     try:
         found = getattr(handler, name)(*values)
         return await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except MISFITS as error:
         _explain(handler, name, found, error)
         raise
 
 
-def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError) -> None:
+def _explain(handler: Handler, name: str, found: Any, error: Exception) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
     from .on_demand.mistakes import in_handler
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from ._base import Gate, Method, Struct
+from ._base import MISFITS, Gate, Method, Struct
 from ._decode import DecodeError, Drop, excerpt
 from .dispatch import Codec, Handler, overrides, wire_name
 from .errors import InvalidRequestError, RequestError
@@ -359,7 +359,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     codec = handler.CODEC
     try:
         raw: Any = codec.encode(message)
-    except (AttributeError, TypeError, RecursionError) as error:
+    except MISFITS as error:
         from .on_demand.mistakes import in_message
 
         raise in_message(_called(handler), message, error) from error

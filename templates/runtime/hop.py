@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from ._base import ProtocolInfo, UnsetType
+from ._base import MISFITS, ProtocolInfo, UnsetType
 from ._decode import DecodeError, reporting_drops
 from .calls import Output, State
 from .chain import form_of
@@ -479,7 +479,7 @@ class Hop(Connection):
             return None
         try:
             return gives.encode(result)
-        except (AttributeError, TypeError, RecursionError) as error:
+        except MISFITS as error:
             from .on_demand.mistakes import in_result
 
             raise in_result(handler, route.record, result, error, name=route.name) from error

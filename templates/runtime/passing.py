@@ -9,7 +9,8 @@ from math import inf
 from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
-from .message import Kind, Message, Unreadable, Unsendable, Wire, message_of
+from .errors import InternalError, InvalidRequestError
+from .message import MAX_START, Kind, Message, Unreadable, Unsendable, Wire, head, message_of
 from .options import call_hook, dumps_json, one_line, refuse_constant
 
 Span: TypeAlias = "tuple[int, int]"
@@ -126,7 +127,10 @@ class PassingWire(Wire):
     def parse(self, line: bytes) -> Message | Unreadable:
         """Parse the text of a message. Raises `ValueError` for text that is no JSON."""
         text = line.decode()
-        value, spans, end = scan(text)
+        try:
+            value, spans, end = scan(text, is_message=True)
+        except RepeatedMemberError as error:
+            return _ambiguous(str(error), line[:MAX_START])
         if text[end:].strip(_BLANKS):
             raise ValueError(f"unexpected text after the JSON, at character {end}")
         found = message_of(value, size=len(line))
@@ -162,35 +166,48 @@ _value: Final = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
 _any_value: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_int=_integer).raw_decode
 
 
-def scan(text: str, at: int = 0) -> tuple[Any, dict[str, Span], int]:
-    """Parse the JSON value at `at`; returns it, where the values of its members are, and where it ends.
+def _ambiguous(reason: str, start: bytes) -> Unreadable:
+    kind, request_id = head(start)
+    error = InternalError(reason) if kind == "response" else InvalidRequestError(reason)
+    return Unreadable(error, kind=kind, id=request_id, start=start)
 
-    Raises `ValueError`. Integers of any length are read: they are passed on as they are.
+
+class RepeatedMemberError(ValueError):
+    """A message has a member twice."""
+
+
+def scan(text: str, *, is_message: bool = False) -> tuple[Any, dict[str, Span], int]:
+    """Parse a JSON value; returns it, where the values of its members are, and where it ends.
+
+    Raises `ValueError`. Integers of any length are read: they are passed on as they are. A member that is there twice
+    has its last value; in a message it raises `RepeatedMemberError`, as the next reader may take the first one.
     """
-    at = _skip(text, at)
+    at = _skip(text, 0)
     try:
-        return _scan(text, at, _value)
+        return _scan(text, at, _value, is_message)
     except ValueError:
-        return _scan(text, at, _any_value)
+        return _scan(text, at, _any_value, is_message)
 
 
-def _scan(text: str, at: int, parse: Any) -> tuple[Any, dict[str, Span], int]:
+def _scan(text: str, at: int, parse: Any, is_message: bool) -> tuple[Any, dict[str, Span], int]:
     if text.startswith("{", at):
-        return _object(text, at + 1, parse)
+        return _object(text, at + 1, parse, is_message)
     value, end = parse(text, at)
     return value, {}, end
 
 
-def _object(text: str, at: int, parse: Any) -> tuple[Any, dict[str, Span], int]:
+def _object(text: str, at: int, parse: Any, is_message: bool) -> tuple[Any, dict[str, Span], int]:
     """Parse the members of an object. Their names are found here; the parser in C reads their values."""
     values, spans = dict[str, Any](), dict[str, Span]()
-    if (found := _no_members(text, at)) is not None:
-        return values, spans, found.end()
     while True:
         if (found := _plain_name(text, at)) is not None:
             name, start = found[1], found.end()
+        elif not values and (found := _no_members(text, at)) is not None:
+            return values, spans, found.end()
         else:
             name, start = _name(text, at, parse)
+        if is_message and name in values:
+            raise RepeatedMemberError(f"the member {name[:80]!r} is there twice, at character {start}")
         values[name], at = parse(text, start)
         spans[name] = start, at
         if (found := _after_value(text, at)) is None:

@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
 from typing import Final, Literal
@@ -19,7 +19,7 @@ from typing import Final, Literal
 from .dispatch import ConnectionClosed
 from .message import MessageTooLarge
 from .options import ConnectionOptions, one_line
-from .process_groups import has_members, members_of_session, signal_session
+from .process_groups import has_members, kill_until_gone, members_of_session, signal_session
 from .transport import LineBuffer, PeerKind, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
@@ -316,7 +316,7 @@ class ProcessTransport:
             await asyncio.shield(self._group_end)
         except asyncio.CancelledError:
             self._group_end.cancel()
-            self._signal("SIGKILL")
+            await self._kill()
             await self._ends_in(_EXIT_SECONDS)
             raise
         finally:
@@ -339,11 +339,20 @@ class ProcessTransport:
         This starts at the exit of the process at the latest, and polls until the group is gone: from then on its number
         may belong to other processes, and is not used any more.
         """
-        for step in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
-            step()
+        end = partial(self._signal, "SIGTERM")
+        steps: tuple[Callable[[], Awaitable[None] | None], ...] = (self._stdin.close, end, self._kill)
+        for step in steps:
+            if (waiting := step()) is not None:
+                await waiting
             if await self._ends_in(self._terminate_seconds):
                 return
         self._group = _Group.LEFT
+
+    async def _kill(self) -> None:
+        """Kill the whole group, and all other processes of the session."""
+        self._signal("SIGKILL")
+        if self._group is _Group.RUNNING:
+            await kill_until_gone(self._others)
 
     async def _ends_in(self, seconds: float) -> bool:
         """Wait for the exit of the process, and then poll for the end of its group."""

@@ -1,16 +1,19 @@
-"""The processes that a process leaves: those of its group, and on Linux those of its session."""
+"""The processes that a process leaves: those of its group, and on Linux those of its session, or with a mark."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-_SEARCH_SECONDS: Final = 0.5
-_EMPTY_SEARCHES: Final = 3
+_SEARCH_SECONDS: Final = 2.0
+_EMPTY_SEARCHES: Final = 5
+"""After so many searches in a row that find none, there is none: one that only forks is easily missed once."""
 
 
 def has_members(group: int) -> bool:
@@ -28,31 +31,57 @@ def has_members(group: int) -> bool:
     return False
 
 
-def members_of_session(session: int) -> list[int]:
-    """The processes of a session that are no zombies, the latest first: they may live no longer than this takes."""
+def members_of_session(session: int | None, mark: bytes | None = None) -> list[int]:
+    """The processes of a session, and later ones with a variable "NAME=value" that is the mark; on Linux.
+
+    Those that are no zombies, the latest first: they may live no longer than this takes. Without a session, all that
+    have the mark.
+    """
     found = list[int]()
     if sys.platform == "linux":
         for pid in sorted(_pids(), reverse=True):
             with contextlib.suppress(OSError):
-                if os.getsid(pid) == session and _state_of(pid) not in (b"Z", b"X"):
+                if _belongs(pid, session, mark) and _state_of(pid) not in (b"Z", b"X"):
                     found.append(pid)
     return found
 
 
 def signal_session(session: int, number: signal.Signals) -> None:
-    """Signal the processes of a session; kill them until there are none, for they may fork meanwhile, and end."""
-    if sys.platform == "win32":
-        return
-    deadline, empty = monotonic() + _SEARCH_SECONDS, 0
-    while empty < _EMPTY_SEARCHES and monotonic() < deadline:
-        pids = members_of_session(session)
+    """Signal the processes in the other groups of a session, once."""
+    if sys.platform != "win32":
+        for pid in members_of_session(session):
+            with contextlib.suppress(OSError):
+                if os.getpgid(pid) != session:  # those of the first group have got it
+                    os.kill(pid, number)
+
+
+def kill_found(pids: list[int]) -> None:
+    """Kill processes, of which some may have ended."""
+    if sys.platform != "win32":
         for pid in pids:
             with contextlib.suppress(OSError):
-                if number == signal.SIGKILL or os.getpgid(pid) != session:  # those of the first group have got it
-                    os.kill(pid, number)
-        if number != signal.SIGKILL:
-            break
+                os.kill(pid, signal.SIGKILL)
+
+
+async def kill_until_gone(find: Callable[[], list[int]]) -> None:
+    """Kill what `find` finds until it finds none, for they may fork meanwhile, and end. Other tasks run in between."""
+    deadline, empty = monotonic() + _SEARCH_SECONDS, 0
+    while empty < _EMPTY_SEARCHES and monotonic() < deadline:
+        pids = find()
+        kill_found(pids)
         empty = 0 if pids else empty + 1
+        await asyncio.sleep(0)
+
+
+def _belongs(pid: int, session: int | None, mark: bytes | None) -> bool:
+    if sys.platform == "win32" or pid == os.getpid():
+        return False
+    if session is not None and os.getsid(pid) == session:
+        return True
+    if mark is None or (session is not None and pid < session):
+        return False
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return mark in file.read().split(b"\0")
 
 
 def _reap_orphans(group: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from .errors import ParseError
@@ -31,8 +31,35 @@ By default, it decides which MCP servers and envelopes of proxies are taken, and
 
 PEER_KIND: Final = "ACP_PEER_KIND"
 """The environment variable of an agent that a proxy has started: "network" if it serves a client there."""
-current_peer_kind: ContextVar[PeerKind] = ContextVar("current_peer_kind", default="process")
-"""The `PeerKind` of the connection whose message is being handled."""
+
+
+class CurrentPeerKind:
+    """A context variable: the `PeerKind` of the connection whose message is being handled.
+
+    Where that is not known, as in a thread without the context of a handler, the message may be one of any connection
+    that this process has had: it is "network" if there was such a peer, and otherwise "process".
+    """
+
+    def __init__(self) -> None:
+        self._known = ContextVar[PeerKind]("current_peer_kind")
+        self._default: PeerKind = "process"
+
+    def get(self) -> PeerKind:
+        """What the peer is."""
+        return self._known.get(self._default)
+
+    def set(self, kind: PeerKind) -> Token[PeerKind]:
+        """Handle messages of such a peer in this context, and in the tasks that it starts."""
+        if kind == "network":
+            self._default = kind
+        return self._known.set(kind)
+
+    def reset(self, token: Token[PeerKind]) -> None:
+        """Undo `set`."""
+        self._known.reset(token)
+
+
+current_peer_kind: Final = CurrentPeerKind()
 
 
 def peer_kind_of(transport: object) -> PeerKind:

@@ -218,6 +218,44 @@ def test_an_id_twice(acp: ModuleType) -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        '"method":"session/prompt","method":"_other"',
+        '"method":"_other","method":"session/prompt"',
+        '"method":"session/prompt","m\\u0065thod":"_other"',
+        '"method":"session/prompt","params":{"sessionId":"s","prompt":[]}',
+        '"method":"session/prompt","id":6,"id":7',
+        '"method":"session/prompt","beside":1,"beside":2',
+    ],
+)
+def test_a_member_twice(acp: ModuleType, twice: str) -> None:
+    """The next side may take the first one, and so see another message than the proxy; responses, too."""
+    seen: list[Any] = []
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        seen.append(params)
+        return await self.agent.session_prompt(params)
+
+    async def main() -> None:
+        async with between(acp, [proxy_of(acp, session_prompt=session_prompt)]) as stage:
+            for identity in ('"id":5,', ""):
+                params = json.dumps(prompt("t"))
+                await stage.client.send(f'{{"jsonrpc":"2.0",{identity}"params":{params},{twice}}}')
+                answer = await stage.client.receive()
+                assert answer["error"]["code"] == -32600
+                assert "is there twice" in answer["error"]["message"]
+            await stage.barrier()
+            number, request = await stage.asked()
+            await stage.agent.send(f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{{}},"result":{{}}}}')
+            answer = await stage.client.receive()
+            assert (answer["id"], answer["error"]["code"]) == (number, -32603)
+            await stage.barrier()
+
+    run(main())
+    assert len(seen) == 1
+
+
 def test_a_message_above_the_limit(acp: ModuleType) -> None:
     """It is refused, in both directions; a response that is refused ends its request."""
 

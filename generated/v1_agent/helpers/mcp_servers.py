@@ -84,7 +84,8 @@ def mcp_parameters(
     From a client over the network, programs are refused, too, and internal URLs: those of this machine and of private
     networks, as far as the URL tells. What the name of a host leads to is not looked up. If `allow_local` is true, all
     clients may ask for them, and if it is false, none. By default, the connection whose message is being handled
-    decides; outside of one, they are taken.
+    decides. Where that is not known, as in a thread that was not started with the context of the handler, they are
+    taken unless the process has had a connection over the network.
     """
     is_local = current_peer_kind.get() != "network" if allow_local is None else allow_local
     found = list[McpParameters]()

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -41,6 +42,9 @@ _MEMORY: Final = ":memory:"
 _READ: Final = "BEGIN"
 """Begins a transaction that waits for no writer."""
 _INSERT: Final = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, 0)"
+_DROP_UNUSED: Final = "DELETE FROM sessions WHERE entries = 0 AND updated_at < ?"
+_UNUSED_DAYS: Final = 30
+"""How long a session without entries is kept: nobody can see it but a client that has it open."""
 _GET: Final = "SELECT * FROM sessions WHERE id = ?"
 _UPDATE: Final = (
     "UPDATE sessions SET protocol = ?, cwd = ?, updated_at = ?, directories = ?, title = ?, data = ?, entries = ? "
@@ -60,6 +64,8 @@ class SqliteStore:
     process, at any time; after a loss of power, the last transactions may be missing, and the file is intact. It must
     lie on a local disk: file systems of networks do not lock reliably.
 
+    A session that has no entries after 30 days is deleted when the first one of a later process is made.
+
     `SqliteStore(":memory:")` has no file, for tests: its sessions are gone with the object, and after `close`. Raises
     `ValueError` for other names that SQLite does not take for those of files.
     """
@@ -69,12 +75,16 @@ class SqliteStore:
         self._path = None if os.fspath(path) == _MEMORY else Path(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sessions")
         self._opened: list[sqlite3.Connection] = []  # one, or none yet
+        self._is_tidy = False
         weakref.finalize(self, _end, self._opened, self._thread)
 
     async def create(self, session: StoredSession) -> None:
         """Add a session without entries. Raises `SessionChangedError` if there is one with this id."""
 
         def create(db: sqlite3.Connection) -> None:
+            if not self._is_tidy:
+                self._is_tidy = True
+                db.execute(_DROP_UNUSED, (_days_before(session.updated_at),))
             try:
                 db.execute(_INSERT, _row(session)[:-1])
             except sqlite3.IntegrityError:
@@ -169,6 +179,14 @@ class SqliteStore:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+
+
+def _days_before(updated_at: str) -> str:
+    """The time from which on a session without entries is kept; if the text is no time, all are."""
+    try:
+        return (date.fromisoformat(updated_at[:10]) - timedelta(days=_UNUSED_DAYS)).isoformat()
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _page(found: Iterable[T], max_bytes: int = PAGE_BYTES) -> list[T]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
+from .permission_records import line_of
 from .permission_rules import PermissionDecision, PermissionRules
 from .permission_subjects import subject_of, title_of, tool_call_id_of
 from .permissions import permission_cancelled, select_permission_option
@@ -26,7 +27,7 @@ logger: Final = logging.getLogger("acp")
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionQuestion:
-    """A question for the user. `title` is text of the model: show it, but decide by `subject`.
+    """A question for the user. `title` is text of the model: show it, but decide by `subject`. `lines` have both.
 
     The subject is a record of what is shown, made when the question is put, and it alone is remembered. An answer that
     allows refuses the operation if the tool call, or what its paths lead to, has changed meanwhile.
@@ -35,6 +36,11 @@ class PermissionQuestion:
     title: str
     subject: PermissionSubject
     request: RequestPermissionRequest
+
+    @property
+    def lines(self) -> list[str]:
+        """The title, and a line for each thing that the subject has, safe to print on a terminal."""
+        return [line_of(self.title), *self.subject.lines]
 
     def can(self, decision: PermissionDecision) -> bool:
         """True if the agent offers an option for it. Otherwise "allow" becomes "deny", and "deny" cancels the turn."""

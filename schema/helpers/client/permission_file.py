@@ -29,6 +29,10 @@ Stamp: TypeAlias = tuple[int, int, int]
 """Tells a version of the file from others."""
 
 
+class FileBusyError(Exception):
+    """Another process has the lock of the file."""
+
+
 class PermissionFile:
     """The file at `path`, of which links are followed once. It is replaced as a whole; only the user can read it."""
 
@@ -63,13 +67,16 @@ class PermissionFile:
             raise ValueError("it has no list")
         return cast("list[dict[str, Any]]", objects), _stamp(found)
 
-    def change(self, make: Callable[[list[dict[str, Any]]], Sequence[dict[str, Any]]]) -> Stamp | None:
+    def change(
+        self, make: Callable[[list[dict[str, Any]]], Sequence[dict[str, Any]]], *, wait: bool = True
+    ) -> Stamp | None:
         """Replace the objects by what `make` returns for them, while no other process does; returns the version.
 
-        Without objects, the file is deleted. Raises `OSError` and `ValueError`, as `read` does.
+        Without objects, the file is deleted. Raises `OSError` and `ValueError`, as `read` does, and unless it may
+        `wait` for other processes, which takes up to five seconds, `FileBusyError`.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with self._locked(wait=wait):
             objects = make(self.read()[0])
             if objects:
                 self._write("[\n " + ",\n ".join(map(json.dumps, objects)) + "\n]\n")
@@ -78,9 +85,9 @@ class PermissionFile:
             return self.stamp()
 
     def remove(self) -> None:
-        """Delete the file, whatever it has. Raises `OSError`."""
+        """Delete the file, whatever it has; may wait as `change` does. Raises `OSError`."""
         if self.path.parent.is_dir():
-            with self._locked():
+            with self._locked(wait=True):
                 self.path.unlink(missing_ok=True)
 
     def _write(self, text: str) -> None:
@@ -96,14 +103,19 @@ class PermissionFile:
             raise
 
     @contextmanager
-    def _locked(self) -> Generator[None, None, None]:
-        """Hold the lock, a file beside it that stays: the file itself is replaced. Raises `TimeoutError`."""
+    def _locked(self, *, wait: bool) -> Generator[None, None, None]:
+        """Hold the lock, a file beside it that stays: the file itself is replaced.
+
+        Raises `TimeoutError`, and `FileBusyError` if it may not wait.
+        """
         beside = self.path.with_name(f".{self.path.name}.lock")
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _AT_OPENING
         handle = os.open(beside, flags, 0o600)
         try:
             deadline = time.monotonic() + _LOCK_SECONDS
             while not _try_to_lock(handle):
+                if not wait:
+                    raise FileBusyError
                 if time.monotonic() > deadline:
                     raise TimeoutError(errno.ETIMEDOUT, "another process does not release the lock", str(beside))
                 time.sleep(_RETRY_SECONDS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -12,6 +14,9 @@ from typing import Any, Final, cast
 __all__: list[str] = []
 
 _SEPARATORS: Final = os.sep + (os.altsep or "")
+_MAX_SHOWN: Final = 500
+_MAX_LINES: Final = 20
+"""The most of one value, and of paths and of variables, that the lines about a question have."""
 _ONE_FILE: Final = frozenset({"read", "edit", "delete", "search"})
 """The kinds of tools that are remembered for a file. What is moved has a second one, which only the input has."""
 
@@ -51,6 +56,13 @@ def _sort(target: str) -> str:
     except OSError:
         return "other"
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def folded(name: str) -> str:
+    """The text that all names have which a file system may take for this one: some ignore case and Unicode forms."""
+    if name.isascii():
+        return os.path.normcase(name).lower()
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", os.path.normcase(name)).casefold())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +116,23 @@ class PermissionSubject:
         names = [each.name for each in fields(self)]
         return any(all(getattr(self, name) != getattr(each, name) for each in others) for name in names)
 
+    @property
+    def lines(self) -> list[str]:
+        """What to show besides a title, such as "command: rm -rf build": a line for each thing that is known.
+
+        Line ends, and what would act on a terminal, are escaped. What is too long says how much of it is left out.
+        """
+        command = self.command
+        if command is not None and self.args:
+            command = shlex.join([command, *self.args])
+        said = [("kind", self.kind), ("tool", self.tool), ("command", command)]
+        if self.folder is not None:
+            said.append(("in", _path_text(self.folder, self.place)))
+        found = [f"{name}: {line_of(value)}" for name, value in said if value is not None]
+        found += _bounded("variable", [f"{name}={value}" for name, value in self.env])
+        files = [_path_text(path, at) for path, at in zip(self.paths, self.files, strict=True) if path != self.folder]
+        return found + _bounded("path", files)
+
     @cached_property
     def record(self) -> PermissionRecord | None:
         """What is remembered of an answer; None if the subject does not say enough, or no more than a relative path.
@@ -125,6 +154,26 @@ class PermissionSubject:
         if self.command is None:
             return None
         return replace(said, command=self.command, args=self.args, env=self.env)
+
+
+# --- For people ------------------------------------------------------------------------------------------------------
+
+
+def line_of(text: str) -> str:
+    """The text in one line, of which a terminal shows all: other characters are escaped, and it is not too long."""
+    head = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:_MAX_SHOWN])
+    return f"{head} … ({len(text) - _MAX_SHOWN} more characters)" if len(text) > _MAX_SHOWN else head
+
+
+def _path_text(path: str, at: PermissionPath | None) -> str:
+    """A path, and where it leads."""
+    is_itself = at is None or at.target in (path, os.path.normpath(path))
+    return path if at is None or is_itself else f"{path} -> {at.target}"
+
+
+def _bounded(name: str, values: list[str]) -> list[str]:
+    found = [f"{name}: {line_of(each)}" for each in values[:_MAX_LINES]]
+    return [*found, f"… and {len(values) - _MAX_LINES} more"] if len(values) > _MAX_LINES else found
 
 
 # --- In a file -------------------------------------------------------------------------------------------------------

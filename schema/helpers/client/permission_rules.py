@@ -8,10 +8,11 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from .permission_file import PermissionFile
-from .permission_records import read_record, write_record
+from .permission_file import FileBusyError, PermissionFile
+from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
@@ -66,7 +67,8 @@ class PermissionRule:
         """True if the rule is for a question; None if the question does not say enough to know.
 
         To be allowed, all paths of a question have to be in `path`, and a command must have no variables of the agent.
-        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command.
+        To be denied, one path is enough, by its name or by where it leads, and so is the program of a command; upper
+        and lower case are the same then, as they are for many file systems.
         """
         if self.record is not None:
             return subject.record == self.record if self.decision == "allow" else _is_about(self.record, subject)
@@ -91,7 +93,7 @@ class PermissionRule:
         whole = shlex.join([subject.command, *subject.args]) if subject.args else subject.command
         if self.decision == "allow":
             return whole == self.command and not subject.env
-        return self.command in {whole, subject.command}
+        return _program_folded(self.command or "") in map(_program_folded, (whole, subject.command))
 
     def _covers(self, subject: PermissionSubject) -> bool | None:
         if self.decision == "allow":
@@ -100,13 +102,13 @@ class PermissionRule:
         found = list[bool | None]()
         for said, each in zip(subject.paths, subject.files, strict=True):
             names = () if each is None else (os.path.normpath(said), each.name, each.target)
-            found.append(any(_is_in(name, now) for name in names) if names else None)
+            found.append(any(_is_in(folded(name), map(_pieces_folded, now)) for name in names) if names else None)
         return _any(found)
 
     def _holds(self, path: PermissionPath | None) -> bool | None:
         if path is None or self._pieces is None:
             return None
-        return _is_in(path.name, [self._pieces]) and _is_in(path.target, [self._pieces])
+        return all(_is_in(os.path.normcase(each), [self._pieces]) for each in (path.name, path.target))
 
 
 def _all(answers: Sequence[bool | None]) -> bool | None:
@@ -128,9 +130,17 @@ def _pieces(path: str, form: Callable[[str], str]) -> tuple[str, ...] | None:
     return tuple(map(os.path.normcase, (head, *others)))
 
 
+def _pieces_folded(pieces: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if pieces is None else tuple(map(folded, pieces))
+
+
+def _program_folded(command: str) -> str:
+    program, *rest = command.split(" ", 1)
+    return " ".join([folded(program), *rest])
+
+
 def _is_in(path: str, patterns: Iterable[tuple[str, ...] | None]) -> bool:
-    found = os.path.normcase(path)
-    return any(pieces is not None and _matches(found, *pieces) for pieces in patterns)
+    return any(pieces is not None and _matches(path, *pieces) for pieces in patterns)
 
 
 def _matches(path: str, first: str, *others: str) -> bool:
@@ -164,8 +174,9 @@ def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | No
 
 
 def _is_among(file: PermissionPath, files: Sequence[PermissionPath | None]) -> bool | None:
-    names = {file.name, file.target}
-    return _any([None if each is None else not names.isdisjoint((each.name, each.target)) for each in files] or [None])
+    names = {folded(file.name), folded(file.target)}
+    found = [None if each is None else not names.isdisjoint(map(folded, (each.name, each.target))) for each in files]
+    return _any(found or [None])
 
 
 class PermissionRules:
@@ -186,6 +197,8 @@ class PermissionRules:
         self._saved: list[PermissionRule] = []
         self._unsaved: list[PermissionRule] = []
         self._stamp: object = None
+        self._lock: Final = Lock()  # of these three, never held while something waits
+        self._is_saving = False
         if self._file is not None:
             self._load(self._file)
 
@@ -207,13 +220,24 @@ class PermissionRules:
         return "allow" if "allow" in decisions and (was_asked or not might_deny) else "ask"
 
     def remember(self, *rules: PermissionRule) -> None:
-        """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process."""
-        self._unsaved = _with(self._unsaved, rules)
-        if self._file is not None:
-            try:
-                self._save(self._file)
-            except (OSError, ValueError, TypeError, RecursionError) as error:
-                logger.warning("permissions cannot be kept in %s: %s", self._file.path, error)
+        """Let rules hold from now on. If the file cannot be written, that is logged, and they hold in this process.
+
+        While another process has the file, they are written as soon as it is free, in a thread: this waits for nobody.
+        """
+        with self._lock:
+            self._unsaved = _with(self._unsaved, rules)
+            if self._file is None or self._is_saving:
+                return
+            self._is_saving = True
+        try:
+            self._save(self._file, wait=False)
+        except FileBusyError:
+            Thread(target=self._save_until_done, args=(self._file,), name="permissions").start()
+            return
+        except BaseException:
+            self._is_saving = False
+            raise
+        self._is_saving = False
 
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
@@ -225,11 +249,18 @@ class PermissionRules:
     def forget(self) -> None:
         """Forget the rules that are remembered, in the file and in all processes that use it, too.
 
-        Raises `OSError` if that fails.
+        Raises `OSError` if that fails. It waits for up to five seconds while another process has the file.
         """
-        if self._file is not None:
-            self._file.remove()
-        self._saved, self._unsaved, self._stamp = [], [], None
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, []  # so that no thread writes them
+        try:
+            if self._file is not None:
+                self._file.remove()
+        except OSError:
+            self._unsaved = [*unsaved, *self._unsaved]
+            raise
+        with self._lock:
+            self._saved, self._stamp = [], None
 
     def _load(self, file: PermissionFile) -> None:
         try:
@@ -242,15 +273,33 @@ class PermissionRules:
                 "%s has rules to allow of an earlier version, which are too wide: they are dropped", file.path
             )
 
-    def _save(self, file: PermissionFile) -> None:
-        saved: list[PermissionRule] = []
+    def _save_until_done(self, file: PermissionFile) -> None:
+        """Write what is remembered, also meanwhile."""
+        while True:
+            is_written = self._save(file, wait=True)
+            with self._lock:
+                if not is_written or not self._unsaved:
+                    self._is_saving = False
+                    return
+
+    def _save(self, file: PermissionFile, *, wait: bool) -> bool:
+        """Write what is remembered; false if it cannot be. Raises `FileBusyError` if it may not wait."""
+        saved, added = list[PermissionRule](), list[PermissionRule]()
 
         def add(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            saved.extend(_with(_read(objects), self._unsaved))
+            added.extend(self._unsaved)
+            saved.extend(_with(_read(objects), added))
             return [_write(each) for each in saved]
 
-        self._stamp = file.change(add)
-        self._saved, self._unsaved = saved, []
+        try:
+            stamp = file.change(add, wait=wait)
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            logger.warning("permissions cannot be kept in %s: %s", file.path, error)
+            return False
+        with self._lock:
+            self._saved, self._stamp = saved, stamp
+            self._unsaved = [each for each in self._unsaved if each not in added]
+        return True
 
     def _refresh(self) -> None:
         """Read the file again if another process has changed it."""
@@ -258,7 +307,9 @@ class PermissionRules:
             try:
                 if self._file.stamp() != self._stamp:
                     objects, stamp = self._file.read()
-                    self._saved, self._stamp = _read(objects), stamp
+                    saved = _read(objects)
+                    with self._lock:
+                        self._saved, self._stamp = saved, stamp
             except (OSError, ValueError, TypeError, RecursionError) as error:
                 logger.warning("permissions cannot be read from %s: %s", self._file.path, error)
 

@@ -55,7 +55,7 @@ class SessionCore(Generic[S, Ch]):
         self.cwd = cwd
         self.state = state
         """The state of the session, as the agent has reported it."""
-        self.idle_time = IdleTime()
+        self.idle_time = IdleTime(lambda: client.open_requests.is_about(session_id))
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
@@ -76,10 +76,8 @@ class SessionCore(Generic[S, Ch]):
 
         Raises `ValueError` for content that the agent has not advertised, and `TypeError` for what is no content.
         """
-        if idle_seconds is not None:
-            if not idle_seconds > 0:
-                raise ValueError(f"idle_seconds must be above 0, and not {idle_seconds}")
-            self._client.watch_requests()
+        if idle_seconds is not None and not idle_seconds > 0:
+            raise ValueError(f"idle_seconds must be above 0, and not {idle_seconds}")
         blocks: list[ContentBlock] = [text(each) if isinstance(each, str) else each for each in content]
         for block in blocks:
             if not hasattr(block, "type"):

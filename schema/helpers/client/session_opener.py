@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import ExitStack
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Generic, TypeVar
 
 from .._base import UNSET
@@ -21,6 +21,7 @@ from ..types import (
     ResumeSessionRequest,
     SessionInfo,
 )
+from .idle_time import OpenRequests
 from .memory import MAX_ID
 from .session_core import Early, SessionCore, logger
 
@@ -47,7 +48,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         """The open sessions by id."""
         self._early = Early()
         self._reopening = set[str]()
-        self._watches_requests = False
+        self.open_requests = OpenRequests()
+        """The requests of the agent that are open."""
+        for name in ("ext_method", "fallback_request", *(record.handler for record in self.REQUESTS.values())):
+            setattr(self, name, partial(self._watched, getattr(self, name)))
 
     @property
     def agreed(self) -> InitializeResponse | None:
@@ -146,22 +150,23 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         del self.sessions[session.id]
         session.give_up()
 
-    def watch_requests(self) -> None:
-        """Let the sessions know, from now on, which requests of the agent are open."""
-        if not self._watches_requests:
-            self._watches_requests = True
-            for name in ("ext_method", "fallback_request", *(record.handler for record in self.REQUESTS.values())):
-                setattr(self, name, partial(self._watched, getattr(self, name)))
+    def _watched(self, handle: Callable[..., Any], *values: Any) -> Any:
+        """Call the handler of a request; what cannot be awaited is left to the caller, who explains it."""
+        found = handle(*values)
+        return self._answered(found, values[-1]) if isawaitable(found) else found
 
-    async def _watched(self, handle: Callable[..., Awaitable[Any]], *values: Any) -> Any:
-        """Call the handler of a request. One that names no session may be about any of them."""
-        params: Any = values[-1]
-        name: Any = params.get("sessionId") if isinstance(values[-1], dict) else getattr(params, "session_id", None)
-        with ExitStack() as stack:
+    async def _answered(self, answer: Awaitable[Any], params: Any) -> Any:
+        """The answer to a request, which is open until then."""
+        raw: Any = params
+        said: Any = raw.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
+        name = said if isinstance(said, str) else None
+        try:
+            with self.open_requests.opened(name):
+                return await answer
+        finally:
             for session in self.sessions.values():
-                if name is None or name == session.id:
-                    stack.enter_context(session.idle_time.request())
-            return await handle(*values)
+                if name in (None, session.id):
+                    session.idle_time.heard()
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Ask by `answer_permission`."""

@@ -12,6 +12,11 @@ from .._base import Method
 from .mistakes import caller, shown
 
 _PACKAGE = __name__.removesuffix(".on_demand.misnamed")
+_RAW_CALLS = {
+    "ext_method": ("request", "send_request", "call", "ext_request", "ext_method"),
+    "ext_notification": ("notify", "send_notification", "notification", "send", "ext_notification"),
+}
+"""The methods of a stub that take the name of a method on the wire, and what other libraries call them."""
 
 
 def meant_handlers(
@@ -53,6 +58,7 @@ def no_attribute(stub: Any, name: str) -> AttributeError:
     if not name.startswith("_"):
         handlers = {method.handler: method for method in methods.values()}
         calls = [f"{each}({_params(handlers[each])})" for each in sorted(handlers) if _means(name, each)]
+        calls += [f"{each}(method, params)" for each, names in _RAW_CALLS.items() if _snake(name) in names]
         text += f"{caller() or ','} but it has {_listed(calls)}" if calls else caller().removesuffix(",")
     return AttributeError(text, name=name, obj=stub)
 
@@ -85,10 +91,16 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _means(name: str, handler: str) -> bool:
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    snake = _snake(name)
+    if snake in ("request", "notification"):  # the sort of a message says nothing about its method
+        return False
     if handler.endswith(f"_{snake}") or handler.startswith(f"{snake}_from_"):
         return True
     return _words(snake) == _words(handler) or _differ_in_a_letter_or_two(snake, handler)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _words(name: str) -> list[str]:

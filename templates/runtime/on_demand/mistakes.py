@@ -47,9 +47,7 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(
-    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
-) -> TypeError | None:
+def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> TypeError | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -59,9 +57,7 @@ def in_handler(
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(
-    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
-) -> TypeError | None:
+def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> TypeError | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))

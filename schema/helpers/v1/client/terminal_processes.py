@@ -9,19 +9,15 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from time import monotonic
 from typing import Final, cast
 
+from ..process_groups import kill_found, kill_until_gone, members_of_session, signal_session
 from ..types import TerminalExitStatus
 
 __all__: list[str] = []
 
 _DRAIN_SECONDS: Final = 0.1  # what was written before the exit may arrive after it
 _KILL_SECONDS: Final = 5.0
-_SEARCH_SECONDS: Final = 2.0
-"""The longest that processes are looked for: the event loop waits meanwhile."""
-_EMPTY_SEARCHES: Final = 5
-"""After so many searches in a row that find none, there is none: one that only forks is easily missed once."""
 _MARK: Final = "ACP_TERMINAL"
 """A variable whose value tells the processes of a terminal, whatever their session is."""
 
@@ -111,7 +107,7 @@ class TerminalProcess(asyncio.SubprocessProtocol):
         except asyncio.CancelledError:
             with suppress(OSError, ValueError):
                 await starting  # it takes a moment; cancelled midway, asyncio would end only the process itself
-                self.kill()
+                await self.kill()
                 await self.close()
             raise
 
@@ -123,19 +119,25 @@ class TerminalProcess(asyncio.SubprocessProtocol):
             else:
                 self._signal(signal.SIGTERM)
             await asyncio.wait([self.exited], timeout=seconds)
-        self.kill()
+        await self.kill()
         await asyncio.wait([self.exited], timeout=_KILL_SECONDS)
 
-    def kill(self) -> None:
-        """Kill the process and all that it has started; on Windows, only the process."""
+    async def kill(self) -> None:
+        """Kill the process and all that it has started, also if this is cancelled; on Windows, only the process."""
         if sys.platform != "win32":
             self._signal(signal.SIGKILL)
-            if sys.platform == "linux" and self._transport is not None:
-                pid = self._transport.get_pid()
-                is_other = self._is_reaped and _is_process(pid)  # the number was given again
-                _kill_all(None if is_other else pid, f"{_MARK}={self._mark}".encode())
+            kill_found(self._left())  # at once, whatever happens to the loop
+            await asyncio.shield(asyncio.ensure_future(kill_until_gone(self._left)))
         elif self._transport is not None and not self._is_reaped:
             self._transport.kill()
+
+    def _left(self) -> list[int]:
+        """The processes that are left, on Linux."""
+        if self._transport is None:
+            return []
+        pid = self._transport.get_pid()
+        is_other = self._is_reaped and _is_process(pid)  # the number was given again
+        return members_of_session(None if is_other else pid, f"{_MARK}={self._mark}".encode())
 
     async def close(self) -> None:
         """Close the pipe, which a process that got away may hold."""
@@ -143,16 +145,16 @@ class TerminalProcess(asyncio.SubprocessProtocol):
             self._transport.close()
             await asyncio.wait([self._closed], timeout=_KILL_SECONDS)
 
-    def _signal(self, number: int) -> None:
-        """Signal all process groups of the session."""
+    def _signal(self, number: signal.Signals) -> None:
+        """Signal the process group, and the others of the session."""
         if sys.platform == "win32" or self._transport is None:
             return
         session = self._transport.get_pid()
         if self._is_reaped and _is_process(session):
             return  # the number was given again, so no process of the session is left
-        for group in {session, *_groups_of(session)}:
-            with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if only zombies are left
-                os.killpg(group, number)
+        with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if only zombies are left
+            os.killpg(session, number)
+        signal_session(session, number)
 
     async def _end_tree(self) -> None:
         assert self._transport is not None
@@ -164,57 +166,6 @@ class TerminalProcess(asyncio.SubprocessProtocol):
                 stderr=asyncio.subprocess.DEVNULL,
             )
             await ending.wait()
-
-
-def _groups_of(session: int) -> set[int]:
-    """The process groups of a session: `timeout` and shells with job control make more than one. Only on Linux."""
-    groups = set[int]()
-    if sys.platform == "linux":
-        for pid in _pids():
-            with suppress(ProcessLookupError, PermissionError):
-                if os.getsid(pid) == session:
-                    groups.add(os.getpgid(pid))
-    return groups
-
-
-def _kill_all(session: int | None, mark: bytes) -> None:
-    """Kill the processes of a terminal until none is found any more: they may fork meanwhile, and end."""
-    if sys.platform == "win32":
-        return
-    killed, deadline, empty = set[int](), monotonic() + _SEARCH_SECONDS, 0
-    while empty < _EMPTY_SEARCHES and monotonic() < deadline:
-        empty += 1
-        for pid in sorted(_pids(), reverse=True):  # the latest first, for it may live no longer than this takes
-            with suppress(OSError):
-                if _belongs(pid, session, mark) and not (pid in killed and _is_zombie(pid)):
-                    empty = 0
-                    os.kill(pid, signal.SIGKILL)
-                    killed.add(pid)
-
-
-def _pids() -> list[int]:
-    """All processes that can be seen; none in a sandbox without `/proc`."""
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
-def _belongs(pid: int, session: int | None, mark: bytes) -> bool:
-    """True for a process of the session, and for a later one with the mark."""
-    if sys.platform == "win32" or pid == os.getpid():
-        return False
-    if session is not None and os.getsid(pid) == session:
-        return True
-    if session is not None and pid < session:
-        return False
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return mark in file.read().split(b"\0")
-
-
-def _is_zombie(pid: int) -> bool:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b") ")[2][:1] in (b"Z", b"X")
 
 
 def _is_process(pid: int) -> bool:

@@ -211,8 +211,10 @@ class Terminals:
         shown.is_released = True
         try:
             await process.end(self._terminate_seconds)
+        except asyncio.CancelledError:
+            await process.kill()
+            raise
         finally:
-            process.kill()  # if this was cancelled
             await process.close()
             if self._open.pop(shown.id, None) is not None:
                 self._released.append(shown)

@@ -1,6 +1,6 @@
 """A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses; "edit" and "run" it does at once. With `login` on its command line, it wants a login first.
+The prompt "fail" it refuses; "edit" and "run" it does at once, and for "remove" it asks. With `login` on its command line, it wants a login first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,16 @@ from typing import Any
 
 from new_project.acp import AuthenticationRequiredError, RequestError
 from new_project.acp.helpers import ScriptedAgent, ScriptedTurn
+
+REMOVE: dict[str, Any] = {
+    "toolCall": {
+        "toolCallId": "remove",
+        "title": "Tidy up",
+        "kind": "execute",
+        "rawInput": {"command": "rm", "args": ["-r", "/notes"]},
+    },
+    "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}],
+}
 
 
 async def play(turn: ScriptedTurn) -> None:
@@ -25,6 +35,8 @@ async def play(turn: ScriptedTurn) -> None:
             terminal = await turn.request("terminal/create", **command)
             await turn.request("terminal/wait_for_exit", **terminal)
             await turn.request("terminal/release", **terminal)
+        case "remove":
+            await turn.request("session/request_permission", **REMOVE)
         case _:
             await hello(turn)
 

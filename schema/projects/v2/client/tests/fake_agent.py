@@ -1,6 +1,6 @@
 """A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses; "edit" and "run" it does at once. With `login` on its command line, it wants a login first.
+The prompt "fail" it refuses; "edit" and "run" it does at once, and for "remove" it asks. With `login` on its command line, it wants a login first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,12 @@ from typing import Any
 
 from new_project.acp import AuthenticationRequiredError, RequestError
 from new_project.acp.helpers import ScriptedAgent, ScriptedTurn
+
+REMOVE: dict[str, Any] = {
+    "title": "Tidy up",
+    "subject": {"type": "command", "command": "rm -r /notes", "cwd": "/"},
+    "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}],
+}
 
 
 async def play(turn: ScriptedTurn) -> None:
@@ -26,6 +32,8 @@ async def play(turn: ScriptedTurn) -> None:
             output = b64encode(b"from a command\n").decode()
             terminal = {"sessionUpdate": "terminal_output_chunk", "terminalId": "1", "data": output}
             await turn.update(terminal)
+        case "remove":
+            await turn.request("session/request_permission", **REMOVE)
         case _:
             await hello(turn)
 

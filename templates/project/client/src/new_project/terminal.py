@@ -32,7 +32,7 @@ class Keyboard:
     async def choose(self, names: Sequence[str]) -> int | None:
         """Ask which of `names` the user wants; returns its index, None at the end of the input."""
         for number, name in enumerate(names, 1):
-            print(f"  {number}  {shown(name)}")
+            print(f"  {number}  {shown(' '.join(name.split()))}")
         while (line := await self.ask("number> ")) is not None:
             if line.isdecimal() and 1 <= int(line) <= len(names):
                 return int(line) - 1

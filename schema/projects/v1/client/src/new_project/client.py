@@ -83,8 +83,9 @@ class ChatClient(SessionClient, PermissionClient, FileClient, TerminalClient, Lo
         if isinstance(call, ToolCall):
             self._show_changes(call)
         options = question.request.options
+        asked = "\n  ".join(question.lines)  # the title is text of the model: the lines below say what is allowed
         number = await self._screen.choose(
-            f"The agent asks for permission. {question.title}", [option.name for option in options]
+            f"The agent asks for permission. {asked}", [option.name for option in options]
         )
         return "cancel" if number is None else options[number]
 
