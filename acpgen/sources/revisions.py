@@ -139,7 +139,7 @@ def resolve_both(
     valid.
     """
     specs = (old, new)
-    found = _all(partial(_locate, spec, protocol) for spec in specs)
+    found = _all(partial(_locate, spec) for spec in specs)
     stated = (each.protocol for side in found for each in side if not isinstance(each, File))
     number = protocol or next(stated, DEFAULT_PROTOCOL)
     before, after = ({number if isinstance(each, File) else each.protocol: each for each in side} for side in found)
@@ -252,7 +252,7 @@ def _schema_in(file: File, protocol: int) -> Schema:
 # --- Specs -----------------------------------------------------------------------------------------------------------
 
 
-def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
+def _locate(spec: str) -> Sequence[Found]:
     for path in (Path(spec), Path(spec) / LOCK_NAME):
         if os.path.isfile(path):  # noqa: PTH113 - False for a name that no file can have
             return _recognised(read_file(path, label=spec if path == Path(spec) else path.as_posix()))
@@ -260,10 +260,7 @@ def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
         return [find_release(int(match[1]), match[2])]
     if ":" in spec:
         return _recognised(_read(spec))
-    named = {release.protocol: release for release in list_releases() if release.name == spec}
-    if (number := protocol or DEFAULT_PROTOCOL) in named:
-        return [named[number]]
-    raise _unknown(spec, named)
+    raise _unknown(spec)
 
 
 def _recognised(file: File) -> Sequence[Found]:
@@ -283,18 +280,14 @@ def _read(spec: str) -> File:
     return read_file(Path(spec), label=spec)
 
 
-def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
-    """The error for a spec without a meaning; `named` are the releases of that name by protocol."""
+def _unknown(spec: str) -> InputError:
+    """The error for a spec without a meaning."""
     if os.path.isdir(spec):  # noqa: PTH112 - False for a name that no folder can have
         return input_error(
             "no-manifest", f"the folder {spec} has no {LOCK_NAME}", hint="give the folder of a package, or a file"
         )
-    if named:
-        protocol, release = next(iter(named.items()))
-        hint = f"it belongs to protocol {protocol}: write {release.spec}"
-    else:
-        releases = ", ".join(release.spec for release in list_releases())
-        hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
+    releases = ", ".join(release.spec for release in list_releases())
+    hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
     return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
 
