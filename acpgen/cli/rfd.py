@@ -62,7 +62,7 @@ def extract_command(
     with exit_on_errors(form, cap=_CAP):
         text, diagnostics = _extracted(given, file, rfd=rfd, label=out.as_posix() if out else "draft")
         if out is not None:
-            write_file(out, text + "\n", force=force)
+            write_file(out, [text, "\n"], force=force)
     print_diagnostics(diagnostics, form, cap=_CAP)
     if out is None:
         print_data(text)
