@@ -263,6 +263,15 @@ def test_bundled_sessions_hold_in_the_schema_of_their_release(release: Any) -> N
     assert fitting_facts(load_release(release).root, facts).sessions == facts.sessions
 
 
+def test_bundled_sessions_of_all_versions_agree() -> None:
+    """A message over HTTP does not say its version: its method says whether its connection knows the session."""
+    known = [sessions for release in list_releases() if (sessions := load_facts(release).sessions)]
+    assert len({each.key for each in known}) == 1
+    assert {method for each in known for method in each.attach}.isdisjoint(
+        method for each in known for method in each.scoped
+    )
+
+
 @pytest.mark.parametrize("release", list_releases(), ids=lambda release: release.label)
 def test_bundled_sessions_name_every_method_with_the_id_of_a_session(release: Any) -> None:
     root, sessions = load_release(release).root, load_facts(release).sessions

@@ -159,7 +159,7 @@ def _compared(
     sources: Sequence[str],
 ) -> dict[int, Comparison]:
     """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
-    from acpgen.diff.compare import only_new, only_old
+    from acpgen.diff.compare import one_sided
     from acpgen.sources.revisions import Known, read_files, resolve_both
 
     files = read_files(sources, optional=_candidates(specs))
@@ -169,8 +169,8 @@ def _compared(
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, known=known)
     types = output.types if output else None
     found = {number: _compared_models(pair, types) for number, pair in subjects.pairs.items()}
-    found |= {number: only_old(number, specs) for number in subjects.only_old}
-    found |= {number: only_new(number, specs) for number in subjects.only_new}
+    found |= {number: one_sided(number, specs, is_new=False) for number in subjects.only_old}
+    found |= {number: one_sided(number, specs, is_new=True) for number in subjects.only_new}
     return dict(sorted(found.items()))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import Any
 
 from acpgen.diagnostics import Severity
@@ -77,6 +78,11 @@ class Total:
 
     count: int = 0
     seconds: list[float] = field(default_factory=list)
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """The median and the longest duration in words; empty if there is none."""
+        return (f"{median(self.seconds):.3f} s", f"{max(self.seconds):.3f} s") if self.seconds else ("", "")
 
 
 def _problem(code: str, message: str, pointer: str = "", *, severity: Severity = Severity.ERROR) -> Misfit:
