@@ -195,12 +195,6 @@ def test_specs_that_lead_nowhere(spec: str, expected: str, home: Path) -> None:
     assert expected in refused(spec, "new.json", cwd=home)
 
 
-def test_both_specs_are_complained_about(home: Path) -> None:
-    said = refused("missing.json", "v1/9.9", cwd=home)
-    assert "'missing.json'" in said
-    assert "'9.9'" in said
-
-
 def test_a_release_without_its_protocol_is_hinted_at(home: Path) -> None:
     assert "v1/0.10.8" in refused("0.10.8", "new.json", cwd=home)
 
