@@ -212,14 +212,11 @@ def _folder(spec: str) -> Path | None:
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:
-    """The files of the configuration, as they are now and in the revisions of `specs`.
-
-    A package may have been built from one of them. A broken configuration has none.
-    """
+    """The files of the configuration, now and in the revisions of `specs`: a package may have been built from one."""
     from acpgen.sources.revisions import is_release
 
     if all(map(is_release, specs)):
         return []
-    paths = sorted(path.as_posix() for path in Given.of({}).input_files() if path.suffix != ".toml")
+    paths = sorted(path.as_posix() for path in Given.of({}).input_files())
     revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
     return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]
