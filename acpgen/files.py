@@ -66,8 +66,8 @@ def too_large(label: str, most: int) -> InputError:
     return input_error("file-too-large", f"{label} is larger than {limit}", hint="is this the right file?")
 
 
-def write_file(target: Path, parts: Iterable[str], *, force: bool = False, mode: int = 0o666) -> None:
-    """Write the single file `target`, with the permissions `mode`. An existing file is replaced only with `force`.
+def write_file(target: Path, parts: Iterable[str], *, replaces: bool = False, mode: int = 0o666) -> None:
+    """Write the single file `target`, with the permissions `mode`; an existing one only if that is what `replaces` says.
 
     Raises `InputError`, without any change, if the file exists, is not a regular file, or the system refuses.
     """
@@ -76,8 +76,8 @@ def write_file(target: Path, parts: Iterable[str], *, force: bool = False, mode:
         if target.is_symlink() or not target.is_file():
             hint = "choose another name"
             raise input_error("foreign-file", f"{name} is in the way: it is not a regular file", hint=hint)
-        if not force:
-            hint = "choose another name, or overwrite the file with --force"
+        if not replaces:
+            hint = "choose another name, or delete the file"
             raise input_error("file-exists", f"{name} exists already", hint=hint)
     try:
         with ExitStack() as cleanup:

@@ -172,7 +172,7 @@ def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
     if present is not None and present != HTML_MARKER.encode():
         message = f"{path.as_posix()} exists, and is not a page that acpgen wrote"
         raise input_error("not-ours", message, hint="name another file, or delete this one")
-    write_file(path, render_page(trace, reference=reference), force=True, mode=0o600)
+    write_file(path, render_page(trace, reference=reference), replaces=True, mode=0o600)
 
 
 def _print_totals(totals: Mapping[str, Total]) -> None:
