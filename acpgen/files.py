@@ -67,7 +67,7 @@ def too_large(label: str, most: int) -> InputError:
 
 
 def write_file(target: Path, parts: Iterable[str], *, replaces: bool = False, mode: int = 0o666) -> None:
-    """Write the single file `target`, with the permissions `mode`; an existing one only if that is what `replaces` says.
+    """Write the single file `target`, with the permissions `mode`. An existing file is replaced only with `replaces`.
 
     Raises `InputError`, without any change, if the file exists, is not a regular file, or the system refuses.
     """
