@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
-
-T = TypeVar("T")
 
 
 class Severity(Enum):
@@ -158,10 +155,3 @@ class Report:
         """Raise `InputError` with all errors so far, if there are any."""
         if errors := self.errors:
             raise InputError(errors)
-
-
-def passes(check: Callable[[Any, T, Report], None], root: Any, thing: T) -> bool:
-    """Whether `check` reports no error about `thing` in the schema `root`."""
-    report = Report()
-    check(root, thing, report)
-    return not report.errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -65,8 +66,8 @@ def too_large(label: str, most: int) -> InputError:
     return input_error("file-too-large", f"{label} is larger than {limit}", hint="is this the right file?")
 
 
-def write_file(target: Path, text: str, *, force: bool = False) -> None:
-    """Write the single file `target`. An existing file is replaced only with `force`.
+def write_file(target: Path, parts: Iterable[str], *, replaces: bool = False, mode: int = 0o666) -> None:
+    """Write the single file `target`, with the permissions `mode`. An existing file is replaced only with `replaces`.
 
     Raises `InputError`, without any change, if the file exists, is not a regular file, or the system refuses.
     """
@@ -75,24 +76,26 @@ def write_file(target: Path, text: str, *, force: bool = False) -> None:
         if target.is_symlink() or not target.is_file():
             hint = "choose another name"
             raise input_error("foreign-file", f"{name} is in the way: it is not a regular file", hint=hint)
-        if not force:
-            hint = "choose another name, or overwrite the file with --force"
+        if not replaces:
+            hint = "choose another name, or delete the file"
             raise input_error("file-exists", f"{name} exists already", hint=hint)
     try:
         with ExitStack() as cleanup:
-            stage(target, text, cleanup).replace(target)
+            stage(target, parts, cleanup, mode=mode).replace(target)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise input_error("write-failed", f"cannot write {name}: {reason}") from None
 
 
-def stage(target: Path, text: str, cleanup: ExitStack) -> Path:
-    """Write `text` to a new file beside `target`; `cleanup` removes it if it is still there. Raises `OSError`."""
+def stage(target: Path, parts: Iterable[str], cleanup: ExitStack, *, mode: int = 0o666) -> Path:
+    """Write the text `parts` to a new file beside `target`; `cleanup` removes it if it is still there.
+
+    Raises `OSError`.
+    """
     staged = target.parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}"
     cleanup.callback(_remove_file, staged)
-    # Not with tempfile: only the owner may read its files.
-    with staged.open("xb") as file:
-        file.write(text.encode())
+    with open(staged, "x", encoding="utf-8", newline="", opener=lambda path, flags: os.open(path, flags, mode)) as file:
+        file.writelines(parts)
     return staged
 
 

@@ -6,10 +6,9 @@ written here; `output.apply` does that. Each function imports its stages itself:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,22 +26,6 @@ if TYPE_CHECKING:
     from acpgen.schema.compose import Composed
 
 
-@dataclass(slots=True)
-class Timings:
-    """The seconds of each stage, in order."""
-
-    stages: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time of the block to the stage `name`."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - start
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
     """One protocol: the composed schema, its model, and the diagnostics about both by place."""
@@ -52,23 +35,18 @@ class Compiled:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_protocol(inputs: Inputs, options: Options, timings: Timings | None = None) -> Compiled:
+def compile_protocol(inputs: Inputs, options: Options) -> Compiled:
     """Compose the inputs of one protocol, and lower the result. Raises `InputError` for errors in them."""
     from acpgen.ir.lower import lower
     from acpgen.schema.compose import compose
 
-    timings = timings or Timings()
-    with timings.stage("load"):
-        base, fragments, schema = inputs.base, inputs.fragments, inputs.schema
-        release = schema.release.name if schema.release else None
-        facts, without_gate = schema.facts, schema.without_gate
-    with timings.stage("compose"):
-        composed = compose(base, fragments, protocol=schema.protocol, release=release, facts=facts)
-        report = check_composed(composed)
-        if without_gate:
-            _note_ungated(without_gate, report)
-    with timings.stage("lower"):
-        model = lower(composed, options, report)
+    schema = inputs.schema
+    release = schema.release.name if schema.release else None
+    composed = compose(inputs.base, inputs.fragments, protocol=schema.protocol, release=release, facts=schema.facts)
+    report = check_composed(composed)
+    if schema.without_gate:
+        _note_ungated(schema.without_gate, report)
+    model = lower(composed, options, report)
     return Compiled(composed=composed, model=model, diagnostics=report.in_order)
 
 
@@ -95,19 +73,16 @@ def _note_ungated(methods: list[str], report: Report) -> None:
     )
 
 
-def make_package(models: Sequence[ir.Model], options: BuildOptions, timings: Timings) -> Package:
+def make_package(models: Sequence[ir.Model], options: BuildOptions) -> Package:
     """Emit and format the files of a package. Raises `InputError` for renames that clash with its names."""
     from acpgen.emit.flavours.models import emit_models
     from acpgen.emit.format import format_files
     from acpgen.emit.package import emit
 
     if options.flavour is not None:
-        with timings.stage("emit"):
-            return emit_models(models[0], options.flavour, options.renames)
-    with timings.stage("emit"):
-        package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
-    with timings.stage("format"):
-        return replace(package, files=format_files(package.files))
+        return emit_models(models[0], options.flavour, options.renames)
+    package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
+    return replace(package, files=format_files(package.files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +98,6 @@ class Built:
     head: Mapping[str, object]
     names: frozenset[str]
     diagnostics: tuple[Diagnostic, ...]
-    timings: Timings
 
 
 def build(options: BuildOptions, *, full: bool = False) -> Built:
@@ -132,32 +106,29 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     `full` compiles even if the manifest shows no change. Raises `InputError` with all errors in the input, and with
     the warnings if the options are strict.
     """
-    timings = Timings()
-    with timings.stage("load"):
-        inputs, notes = load_all(options.sources)
-        head = manifest_head(inputs, options)
-        old = usable_manifest(options.out)
-        up_to_date = old if not full and unchanged(options.out, head) else None
+    inputs, notes = load_all(options.sources)
+    head = manifest_head(inputs, options)
+    old = usable_manifest(options.out)
+    up_to_date = old if not full and unchanged(options.out, head) else None
     if up_to_date is not None and not options.strict:
-        return _up_to_date(up_to_date, options, head=head, timings=timings)
-    compiled = [compile_protocol(each, options.types, timings) for each in inputs]
+        return _up_to_date(up_to_date, options, head=head)
+    compiled = [compile_protocol(each, options.types) for each in inputs]
     diagnostics = [*notes, *(found for each in compiled for found in each.diagnostics)]
     if options.strict:
         _refuse_warnings(diagnostics)
     if up_to_date is not None:  # compiled only to refuse warnings: the manifest does not record them
-        return _up_to_date(up_to_date, options, head=head, timings=timings)
-    package = make_package([each.model for each in compiled], options, timings)
-    with timings.stage("plan"):
-        plan, public, dropped_names = _planned(package, options, old=old, head=head)
+        return _up_to_date(up_to_date, options, head=head)
+    package = make_package([each.model for each in compiled], options)
+    plan, public, dropped_names = _planned(package, options, old=old, head=head)
     found = (*diagnostics, *package.notes, *plan.notes, *dropped_names)
-    return Built(plan=plan, old=old, head=head, names=public, diagnostics=found, timings=timings)
+    return Built(plan=plan, old=old, head=head, names=public, diagnostics=found)
 
 
-def _up_to_date(old: Manifest, options: BuildOptions, *, head: Mapping[str, object], timings: Timings) -> Built:
+def _up_to_date(old: Manifest, options: BuildOptions, *, head: Mapping[str, object]) -> Built:
     from acpgen.emit.interface import names
 
     found = names(read_interface(options.out, (path for path in old.files if path.endswith("__init__.py"))))
-    return Built(plan=None, old=old, head=head, names=found, diagnostics=(), timings=timings)
+    return Built(plan=None, old=old, head=head, names=found, diagnostics=())
 
 
 def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:

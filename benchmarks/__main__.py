@@ -13,9 +13,9 @@ from pathlib import Path
 
 from benchmarks import contenders
 from benchmarks.lab import ROOT, SMOKE, Lab, Sizes
-from benchmarks.machine import command, machine, versions
+from benchmarks.machine import machine, versions
 from benchmarks.parts import PARTS
-from benchmarks.report import Results, provisional, table, update_page
+from benchmarks.report import Results, block, provisional, update_page
 from benchmarks.spawn import FailedError
 
 
@@ -34,14 +34,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def measuring(options: argparse.Namespace) -> list[str]:
-    """The options that decide what is measured; where results go, which is a matter of each machine, left out."""
-    only = ["--only", *options.only] if options.only else []
-    rounds = ["--rounds", str(options.rounds)] if options.rounds else []
-    return [*only, *rounds, *(["--smoke"] if options.smoke else [])]
-
-
-def run(sizes: Sizes, parts: Sequence[str], peers: contenders.Peers, *, typed: str) -> Results:
+def run(sizes: Sizes, parts: Sequence[str], peers: contenders.Peers) -> Results:
     """Measure the parts. Raises `FailedError` where a contender fails, or does not do what it should."""
     found = []
     with tempfile.TemporaryDirectory(prefix="acpgen-bench-") as folder:
@@ -51,7 +44,6 @@ def run(sizes: Sizes, parts: Sequence[str], peers: contenders.Peers, *, typed: s
             found += PARTS[name].measure(lab)
     return Results(
         date=datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        command=typed,
         rounds=sizes.rounds,
         machine=machine(),
         versions=versions(peers),
@@ -75,11 +67,11 @@ def main(arguments: Sequence[str]) -> int:
         if peers.missing and os.environ.get("CI"):
             return 1
         try:
-            results = run(sizes, options.only or list(PARTS), peers, typed=command(measuring(options)))
+            results = run(sizes, options.only or list(PARTS), peers)
         except FailedError as error:
             print(error, file=sys.stderr)
             return 1
-    print(table(results))
+    print(block(results))
     if options.json:
         results.save(options.json)
     if options.charts:

@@ -27,7 +27,6 @@ class Sizes:
     rounds: int = 15
     starts: int = 3  # of a process, of which the median is one sample
     codec_seconds: float = 0.05  # for each message and measure
-    receiving_bytes: int = 3_000_000  # of updates of a size
     prompts: int = 2000
     warm_up: int = 500
     window: int = 16
@@ -43,7 +42,6 @@ SMOKE = Sizes(
     rounds=1,
     starts=1,
     codec_seconds=0.0005,
-    receiving_bytes=20_000,
     prompts=20,
     warm_up=2,
     window=4,
@@ -91,11 +89,6 @@ class Lab:
         run_for_output([*acpgen_command(), "build", "--no-config", "--out", out, *options])
         run_for_output([self.peers.python, "-I", "-m", "compileall", "-q", out])
         return out
-
-    @cached_property
-    def package_for_client(self) -> Path:
-        """The package for clients, of protocol 1."""
-        return self._built("for_client/demo", "--role", "client", "--protocol", "1")
 
     @property
     def log(self) -> Path:

@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-import sys
 from pathlib import Path
 
 from benchmarks.contenders import Peers
@@ -59,8 +58,3 @@ def versions(peers: Peers) -> dict[str, str]:
 
         found["@agentclientprotocol/sdk"] = TYPESCRIPT.rsplit("@", 1)[1]
     return found
-
-
-def command(arguments: list[str]) -> str:
-    """What to type for a measurement with these options."""
-    return " ".join([Path(sys.executable).name, "-m", "benchmarks", *arguments])

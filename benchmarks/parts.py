@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, imports, receiving, remote, stdio
+from benchmarks import codec, generation, imports, remote, stdio
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -21,7 +21,6 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "imports": Part(imports.measure, (imports.WITH,)),
     "codec": Part(codec.measure, (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)),
-    "receiving": Part(receiving.measure, tuple(receiving.ENTRIES)),
     "stdio": Part(
         stdio.measure,
         (

@@ -1,4 +1,4 @@
-"""The results as a table, as JSON, and as a block of docs/performance.md."""
+"""The results as JSON, and as a table, which is a block of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class Results:
     """All that was measured, and on what."""
 
     date: str
-    command: str
     rounds: int
     machine: dict[str, str]
     versions: dict[str, str]
@@ -103,22 +102,12 @@ def _has(measure: Measure, wanted: Comparison) -> bool:
     return {wanted.numerator, wanted.denominator} <= measure.values.keys()
 
 
-def table(results: Results) -> str:
-    """The table for a terminal, with the contenders of a measure below it."""
-    lines = [f"{'part':<11} {'measure':<42} {'ratio':<28} {'required':<8} {'aim':<8} reached"]
-    for row in rows(results):
-        ratio, required, aim, verdict = row.ratio
-        lines.append(f"{row.part:<11} {row.name:<42} {ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip())
-        lines += [f"{'':<15}{who} {value(row.measure, who)}" for who in row.measure.values] if row.measure else []
-    return "\n".join([*lines, "", about(results)])
-
-
 def about(results: Results) -> str:
     """When, where and with what it was measured."""
     machine = results.machine
     text = [
-        f"Measured on {results.date} with `{results.command}` on {machine['processor']}, {machine['cores']} cores, "
-        f"{machine['memory']}, {machine['system']}.",
+        f"Measured on {results.date} on {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
+        f"{machine['system']}.",
         ", ".join(f"{name} {version}" for name, version in results.versions.items()) + ".",
         HOW.format(rounds=_rounds(results)),
         BOUNDS,
@@ -137,7 +126,7 @@ def provisional(results: Results) -> str | None:
 
 
 def block(results: Results) -> str:
-    """The text between the marks of the page."""
+    """The table, between the marks of the page."""
     lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in rows(results))]
     shown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{BEGIN}\n{shown}\n\n{about(results)}\n{END}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, imports, receiving, remote, stdio
+from benchmarks import codec, generation, imports, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -74,10 +74,6 @@ COMPARISONS = (
     _at_most("codec", codec.RECEIVE, PYTHON_SDK, (0.65, 0.55)),
     _at_most("codec", codec.ENCODE, PYTHON_SDK, (0.32, 0.27)),
     _at_most("codec", codec.SEND, PYTHON_SDK),
-    *(
-        _at_most("receiving", measure, receiving.ALONE, bounds)
-        for measure, bounds in zip(receiving.ENTRIES, ((1.5, 1.35), (1.4, 1.3), (1.4, 1.3)), strict=True)
-    ),
     _at_most("stdio", stdio.START, PYTHON_SDK, (0.30, 0.18)),
     _prompts(PYTHON_SDK, (2.0, 2.6)),
     _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),

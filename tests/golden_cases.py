@@ -39,7 +39,6 @@ _RUNTIME_FILES = frozenset(path.relative_to(_RUNTIME).as_posix() for path in _RU
 _OF_PACKAGE = re.compile(r"^from \.{2,3}\w+ import (?:[^(\n]+|\([^)]*\))\n", re.MULTILINE)
 """Imports of a helper from its package, which may have the names in another module."""
 
-_TIMING = re.compile(r" *\w+ +\d+ ms\n")
 _MOST_LINES = 60
 
 
@@ -119,7 +118,7 @@ class Case:
 
     def found(self, ran: Outcome, cwd: Path) -> dict[str, bytes]:
         """What the case compares: the text that was printed, and the files of the package."""
-        texts = {"stdout.txt": ran.stdout, "stderr.txt": _TIMING.sub("", ran.stderr)}
+        texts = {"stdout.txt": ran.stdout, "stderr.txt": ran.stderr}
         files = {name: text.encode() for name, text in texts.items() if text}
         if self.expects_package:
             files |= {f"expected/{path}": data for path, data in committed(tree(cwd / "out")).items()}

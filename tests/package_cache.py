@@ -18,7 +18,7 @@ from acpgen.emit.flavours.generator import Library
 from acpgen.emit.flavours.models import render_library_types
 from acpgen.emit.source import Code
 from acpgen.ir.model import Model, Options
-from acpgen.pipeline import Compiled, Timings
+from acpgen.pipeline import Compiled
 from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import File, Inputs
 
@@ -58,16 +58,13 @@ _COMPILED: dict[object, Compiled] = {}
 _compile_anew = acpgen.pipeline.compile_protocol
 
 
-def _compile(inputs: Inputs, options: Options, timings: Timings | None = None) -> Compiled:
+def _compile(inputs: Inputs, options: Options) -> Compiled:
     """What `compile_protocol` returns; for the inputs that are bundled, the same as before."""
     if inputs.release is None or any(isinstance(each.source, File) for each in inputs.extensions):
-        return _compile_anew(inputs, options, timings)
+        return _compile_anew(inputs, options)
     key = (inputs.release, tuple(each.digest for each in inputs.extensions), options)
     if key not in _COMPILED:
         _COMPILED[key] = _compile_anew(inputs, options)
-    for name in ("load", "compose", "lower") if timings is not None else ():
-        with timings.stage(name):  # `--verbose` prints them
-            pass
     return _COMPILED[key]
 
 

@@ -230,12 +230,10 @@ def test_a_dry_run_of_what_is_up_to_date_prints_nothing(folder: Folder) -> None:
     assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) -> None:
+def test_verbose_tells_files_and_the_outcome_on_stderr(folder: Folder) -> None:
     ran = folder.build("plain.json", "--verbose")
     assert ran.stdout == ""
     assert {f"create out/{name}" for name in OUTPUT_FILES} <= set(ran.stderr.splitlines())
-    stages = re.findall(r"^ *(\w+) +\d+ ms$", ran.stderr, flags=re.MULTILINE)
-    assert stages == ["load", "compose", "lower", "emit", "format", "plan", "write", "all"]
     assert f"\nout: {len(OUTPUT_FILES)} files written; " in ran.stderr
 
 
@@ -287,12 +285,12 @@ def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) ->
     template, module = checkout / "templates/runtime/transport.py", checkout / "acpgen/emit/errors.py"
     for path in (template, module):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # as git does in a checkout on Windows
-    assert "compose" not in build()
+    assert "update out/acpgen.lock" not in build()
     template.write_bytes(template.read_bytes() + b"# changed\n")
     assert "update out/transport.py" in build()
-    assert "compose" not in build()
+    assert "update out/acpgen.lock" not in build()
     module.write_bytes(module.read_bytes() + b"# changed\n")
-    assert "compose" in build()
+    assert "update out/acpgen.lock" in build()
 
 
 @pytest.mark.parametrize(

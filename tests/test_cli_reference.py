@@ -36,7 +36,7 @@ table, from the working folder up to the top of the checkout. The command line w
 relative to its folder.
 
 For several packages, add a table `[tool.acpgen.outputs.NAME]` for each. Keys that an output does not have come from
-`[tool.acpgen]`. `acpgen config --schema` prints the JSON Schema of the table, and `acpgen config` the values in effect.
+`[tool.acpgen]`. `acpgen config` prints the values in effect.
 
 | key | value | default | meaning |
 |---|---|---|---|

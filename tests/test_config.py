@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from acpgen.config.keys import KEYS
 from acpgen.schema.bundled import find_release
 from tests.command_line import run_acpgen, tree
-from tests.project_support import Project, negotiating_schema, ping_schema, read_toml
+from tests.project_support import Project, negotiating_schema, ping_schema
 
 ONE = 'out = "src/acp"\nschema = "schema.json"\n'
 TWO = """schema = "schema.json"
@@ -538,61 +537,3 @@ def test_a_text_for_the_terminal_is_escaped(project: Project) -> None:
     ran = project.run("build")
     assert "\x1b" not in ran.stderr
     assert ran.code == 2
-
-
-# --- The JSON Schema -------------------------------------------------------------------------------------------------
-
-
-def published(project: Project) -> Draft202012Validator:
-    schema = json.loads(project.good("config", "--schema").stdout)
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
-
-
-def test_the_json_schema_describes_every_key(project: Project) -> None:
-    schema: Any = published(project).schema
-    assert [*schema["properties"]] == [*KEYS, "outputs"]
-    assert all(each["description"] for each in schema["properties"].values())
-
-
-@pytest.mark.parametrize("text", [text for text, _, message in MISTAKES.values() if message != "not TOML"])
-def test_the_json_schema_refuses_what_acpgen_refuses(project: Project, text: str) -> None:
-    assert not published(project).is_valid(table(f"[tool.acpgen]\n{text}"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        ONE,
-        TWO,
-        BOTH,
-        'protocol = [1]\n[tool.acpgen.release]\n1 = "0.10.8"\n[tool.acpgen.outputs.a]\nout = "a"\nprotocol = 2\n',
-        f'{ONE}extensions = ["logout"]\n[tool.acpgen.renames]\nOld = "Thing"\n',
-        "",
-    ],
-)
-def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) -> None:
-    assert published(project).is_valid(table(f"[tool.acpgen]\n{text}"))
-    project.config(text)
-    if text:
-        project.good("config")
-
-
-@pytest.mark.parametrize(
-    ("text", "is_valid"),
-    [
-        ("remote = true\nruntime = false\n", False),
-        ("remote = true\n", True),
-        ("remote = false\nruntime = false\n", True),
-        ('remote = true\nruntime = false\n[tool.acpgen.outputs.a]\nout = "a"\nruntime = true\n', True),
-        ('[tool.acpgen.outputs.a]\nout = "a"\nremote = true\nruntime = false\n', False),
-    ],
-)
-def test_the_json_schema_knows_the_flags_that_others_need(project: Project, text: str, *, is_valid: bool) -> None:
-    assert published(project).is_valid(table(f"[tool.acpgen]\n{text}")) is is_valid
-    project.config(text if "out =" in text else f'out = "acp"\n{text}')
-    assert (project.run("build", "--dry-run").code == 0) is is_valid
-
-
-def table(text: str) -> Any:
-    return read_toml(text)["tool"]["acpgen"]

@@ -215,7 +215,7 @@ def test_blocks_of_an_rfd_take_the_same_work_each(tmp_path: Path) -> None:
     def work(count: int) -> int:
         blocks = (json.dumps({"$defs": {f"T{letters(number)}": thing(a=TEXT)}}) for number in range(count))
         (tmp_path / "rfd.md").write_text("# A proposal\n\n" + "".join(f"```json\n{each}\n```\n\n" for each in blocks))
-        return work_of(("rfd", "extract", "rfd.md", "--no-config", "--out", f"{count}.json", "--force"), tmp_path)
+        return work_of(("rfd", "extract", "rfd.md", "--no-config"), tmp_path)
 
     assert_proportional(work)
 

@@ -169,25 +169,12 @@ def models() -> list[Model]:
     return [model_of(SchemaChoice(protocol=protocol))[0] for protocol in (1, 2)]
 
 
-def changed(model: Model, **fields: Any) -> Model:
-    assert model.sessions is not None
-    return replace(model, sessions=replace(model.sessions, **fields))
-
-
 def code_of(models: list[Model]) -> str:
     with pytest.raises(InputError) as caught:
         merged_sessions(models)
     (found,) = caught.value.diagnostics
     assert found.hint
     return found.code
-
-
-def test_versions_must_agree_on_the_property_of_the_id(models: list[Model]) -> None:
-    assert code_of([models[0], changed(models[1], key="id")]) == "sessions-differ"
-
-
-def test_a_method_attaches_in_all_versions_or_in_none(models: list[Model]) -> None:
-    assert code_of([models[0], changed(models[1], scoped=("session/load",))]) == "sessions-differ"
 
 
 def test_a_version_without_negotiation_or_sessions_is_refused(models: list[Model]) -> None:

@@ -234,17 +234,7 @@ def test_a_text_needs_no_address(tmp_path: Path) -> None:
     assert ran.code == 0, ran.stderr
 
 
-def test_the_address_can_be_given(tmp_path: Path) -> None:
-    ran = extract(tmp_path, WAVE.replace("RFD:", "See"), "--rfd", "https://example.org/elsewhere")
-    assert ran.code == 0, ran.stderr
-    assert draft_of(ran)["rfd"] == "https://example.org/elsewhere"
-
-
 def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fine(tmp_path: Path) -> None:
-    ran = extract(tmp_path, WAVE, "--rfd", "gopher://example.org")
-    assert ran.code == 1
-    assert "draft:6:10: error: " in ran.stderr
-    assert "[fragment-format]" in ran.stderr
     ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
     assert ran.code == 1
     assert "wave.md:7:1: warning: the text changes NoCapabilities, but ACP v1, 2026-11-02 does not define" in ran.stderr
@@ -253,15 +243,12 @@ def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fin
 # --- Files and options -----------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_overwritten_with_force_only(tmp_path: Path) -> None:
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "wave.json").write_text("mine", encoding="utf-8")
     ran = extract(tmp_path, WAVE, "--out", "wave.json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "wave.json exists already" in ran.stderr
-    assert "--force" in ran.stderr
     assert (tmp_path / "wave.json").read_text(encoding="utf-8") == "mine"
-    assert extract(tmp_path, WAVE, "--out", "wave.json", "--force").code == 0
-    assert load_fragment(tmp_path / "wave.json").id == "wave"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["wave.json", "wave.md"]
 
 
@@ -284,7 +271,7 @@ def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("x", encoding="utf-8")
     (tmp_path / "link").symlink_to("target")
     for out, code in (("folder", "foreign-file"), ("link", "foreign-file"), ("none/wave.json", "write-failed")):
-        ran = extract(tmp_path, WAVE, "--out", out, "--force")
+        ran = extract(tmp_path, WAVE, "--out", out)
         assert (ran.code, ran.stdout) == (2, "")
         assert f"[{code}]" in ran.stderr
     assert (tmp_path / "target").read_text(encoding="utf-8") == "x"

@@ -16,8 +16,8 @@ from acpgen.text import printable
 
 if TYPE_CHECKING:
     from acpgen.config.settings import Output
-    from acpgen.output import Change
-    from acpgen.pipeline import Built, Timings
+    from acpgen.output import Change, Plan
+    from acpgen.pipeline import Built
 
 _TOLD = {"extension-partial", "merge-resolved", "output-ignored"}
 """Notes that are printed without --verbose: about what the user asked for, or has to do."""
@@ -40,9 +40,7 @@ def build_command(
     names: Annotated[list[str] | None, parameters.outputs_argument("build")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even if the manifest shows no change.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print notes, files, and the time of each stage.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print notes and files.")] = False,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Compile a schema, and write the package."""
@@ -82,7 +80,7 @@ def _run(
         if given.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
         if not dry_run:
-            _write([built for _, built in builds])
+            _write([built.plan for _, built in builds if built.plan is not None])
     except AcpgenError as error:
         print_diagnostics((*report.found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
@@ -110,16 +108,14 @@ def _ignored(builds: Sequence[tuple[Output, Built]]) -> Iterator[Diagnostic]:
             yield Diagnostic(code="output-ignored", severity=Severity.NOTE, message=message, hint=hint)
 
 
-def _write(builds: Sequence[Built]) -> None:
-    plans = [(built.plan, built.timings) for built in builds if built.plan is not None]
+def _write(plans: Sequence[Plan]) -> None:
     if plans:
         from acpgen.output import apply, check_writable
 
-        for plan, _ in plans:  # all of them, before the first one is written
+        for plan in plans:  # all of them, before the first one is written
             check_writable(plan.folder, [change.path for change in plan.different])
-        for plan, timings in plans:
-            with timings.stage("write"):
-                apply(plan)
+        for plan in plans:
+            apply(plan)
 
 
 def _changes(built: Built) -> Sequence[Change]:
@@ -138,7 +134,6 @@ def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool)
     if verbose:
         for change in changes if not dry_run else ():
             print(f"{change.kind.value} {printable(str(out / change.path))}", file=sys.stderr)
-        _print_timings(built.timings)
     if verbose or sys.stderr.isatty() or (changes and not dry_run):
         print(f"{printable(str(out))}: {_outcome(built, output, dry_run=dry_run)}", file=sys.stderr)
 
@@ -156,9 +151,3 @@ def _outcome(built: Built, output: Output, *, dry_run: bool) -> str:
         return f"{files} written; next, import the types from the package, and commit it"
     classes = " and ".join(role.record.base for role in output.options.roles)
     return f"{files} written; next, import {classes} from the package, and commit it"
-
-
-def _print_timings(timings: Timings) -> None:
-    for stage, seconds in timings.stages.items():
-        print(f"{stage:>8} {seconds * 1000:7.0f} ms", file=sys.stderr)
-    print(f"{'all':>8} {sum(timings.stages.values()) * 1000:7.0f} ms", file=sys.stderr)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_json, print_table
 from acpgen.cli.given import Given
@@ -25,9 +23,6 @@ COLUMNS = ("output", "key", "value", "from")
 def config_command(
     given: Given,
     names: Annotated[list[str] | None, parameters.outputs_argument("show")] = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and exit.")
-    ] = False,
     form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """Show the settings of `acpgen build` with the same options, and the origin of each value.
@@ -37,11 +32,6 @@ def config_command(
     - `acpgen config`
     - `acpgen config --format json`
     """
-    if schema:
-        from acpgen.config.keys import config_schema
-
-        print_json(config_schema())
-        return
     outputs = given.outputs(names)
     if form is DataFormat.JSON:
         print_json([_as_json(output) for output in outputs])

@@ -159,7 +159,7 @@ def _compared(
     sources: Sequence[str],
 ) -> dict[int, Comparison]:
     """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
-    from acpgen.diff.compare import only_new, only_old
+    from acpgen.diff.compare import one_sided
     from acpgen.sources.revisions import Known, read_files, resolve_both
 
     files = read_files(sources, optional=_candidates(specs))
@@ -169,8 +169,8 @@ def _compared(
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, known=known)
     types = output.types if output else None
     found = {number: _compared_models(pair, types) for number, pair in subjects.pairs.items()}
-    found |= {number: only_old(number, specs) for number in subjects.only_old}
-    found |= {number: only_new(number, specs) for number in subjects.only_new}
+    found |= {number: one_sided(number, specs, is_new=False) for number in subjects.only_old}
+    found |= {number: one_sided(number, specs, is_new=True) for number in subjects.only_new}
     return dict(sorted(found.items()))
 
 
@@ -212,14 +212,11 @@ def _folder(spec: str) -> Path | None:
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:
-    """The files of the configuration, as they are now and in the revisions of `specs`.
-
-    A package may have been built from one of them. A broken configuration has none.
-    """
+    """The files of the configuration, now and in the revisions of `specs`: a package may have been built from one."""
     from acpgen.sources.revisions import is_release
 
     if all(map(is_release, specs)):
         return []
-    paths = sorted(path.as_posix() for path in Given.of({}).input_files() if path.suffix != ".toml")
+    paths = sorted(path.as_posix() for path in Given.of({}).input_files())
     revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
     return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]

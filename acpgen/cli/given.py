@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from acpgen.cli.console import print_diagnostics
 from acpgen.config import SchemaChoice
 from acpgen.config.keys import KEYS, Key, ValueKind
-from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
+from acpgen.config.pyproject import ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
@@ -97,18 +98,11 @@ class Given:
         print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
         return compiled
 
-    def input_files(self, names: Sequence[str] | None = None) -> set[Path]:
-        """The files of the user that decide the result. A broken configuration counts, without those that it names."""
-        files: set[Path] = set()
-        try:
-            config = self.config()
-            files |= {config.path} if config else set()
-            for output in self.outputs(names):
-                for sources in output.sources:
-                    files |= user_files(sources)
-        except InputError:
-            files.add(self.config_file or Path(NAME))
-        return files
+    def input_files(self) -> set[Path]:
+        """The schemas and extensions that the outputs name by path; none of a broken configuration."""
+        with suppress(InputError):
+            return {path for output in self.outputs() for sources in output.sources for path in user_files(sources)}
+        return set()
 
 
 def _arguments(key: Key, value: Any) -> list[str]:

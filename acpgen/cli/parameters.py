@@ -18,13 +18,13 @@ from acpgen.config.keys import KEYS, Key, ValueKind
 _COMPLETION = {"release": completion.releases, "extensions": completion.extensions}
 
 
-def option(key: str, *, text: str = "", **more: Any) -> Any:
-    """The option of the command line for a key of the table, with another help `text` if that of the key misleads."""
+def option(key: str, **more: Any) -> Any:
+    """The option of the command line for a key of the table."""
     found = KEYS[key]
     declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
     return typer.Option(
         *declarations,
-        help=text or (f"{found.help} The default is {found.default_text}." if found.default_text else found.help),
+        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
         metavar=found.metavar,
         autocompletion=_COMPLETION.get(key),
         **more,

@@ -36,14 +36,9 @@ def rfd_options() -> None:
 def extract_command(
     given: Given,
     file: Annotated[Path, typer.Argument(help="The RFD: Markdown, or a page saved as text.", metavar="FILE")],
-    rfd: Annotated[
-        str | None,
-        typer.Option("--rfd", help="The address of the RFD, if the text does not state it.", metavar="URL"),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the draft to a file instead of stdout.", metavar="FILE")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
     form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Draft an extension file from the text of an RFD. Needs the extra `acpgen[rfd]`.
@@ -55,14 +50,14 @@ def extract_command(
     **Examples**
 
     - `acpgen rfd extract logout.md --out logout.json`
-    - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
+    - `acpgen rfd extract logout.txt --release 0.10.8`
     """
     from acpgen.files import write_file
 
     with exit_on_errors(form, cap=_CAP):
-        text, diagnostics = _extracted(given, file, rfd=rfd, label=out.as_posix() if out else "draft")
+        text, diagnostics = _extracted(given, file, label=out.as_posix() if out else "draft")
         if out is not None:
-            write_file(out, text + "\n", force=force)
+            write_file(out, [text, "\n"])
     print_diagnostics(diagnostics, form, cap=_CAP)
     if out is None:
         print_data(text)
@@ -73,7 +68,7 @@ def extract_command(
         raise typer.Exit(1)
 
 
-def _extracted(given: Given, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
+def _extracted(given: Given, file: Path, *, label: str) -> tuple[str, Sequence[Diagnostic]]:
     """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
     from acpgen.schema.fragment import find_marks
@@ -89,7 +84,7 @@ def _extracted(given: Given, file: Path, *, rfd: str | None, label: str) -> tupl
         definitions=schema_map(document.root, "$defs"),
         gates=schema.facts.gates,
     )
-    found = extract(read_source(file), base, rfd=rfd)
+    found = extract(read_source(file), base)
     text = _draft_text(found.draft)
     if any(find_marks(found.draft)):
         return text, found.diagnostics

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -95,11 +91,25 @@ def trace_command(
     if out is None:
         _check(words or [], given, form, page=(html, reference), shows_secrets=secrets)
     elif words:
-        from acpgen.cli.record import record
-
-        raise typer.Exit(record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
+        raise typer.Exit(_record(tuple(words), out, shows_secrets=secrets, max_mib=max_mib))
     else:
         raise input_error("usage", "name the command to record", hint="acpgen trace --out FILE -- COMMAND")
+
+
+def _record(command: tuple[str, ...], out: Path, *, shows_secrets: bool, max_mib: int) -> int:
+    """Run a command between the client and the agent that it is, and record it; returns its exit code."""
+    if sys.platform == "win32":
+        raise input_error("usage", "a command can be recorded on systems with POSIX signals only")
+    from acpgen.trace.recorder import Recorder
+    from acpgen.trace.tee import run_recorded
+
+    try:
+        recorder = Recorder(out, command, max_bytes=max_mib * 2**20, shows_secrets=shows_secrets)
+        return run_recorded(command, recorder)
+    except OSError as error:
+        what = "write" if error.filename == str(out) else "run"
+        reason = error.strerror or str(error)
+        raise input_error("not-started", f"cannot {what} {error.filename or command[0]}: {reason}") from None
 
 
 _DEEPEST = 4000
@@ -153,45 +163,20 @@ def _models(given: Given) -> dict[int, ir.Model]:
 
 def _write_page(path: Path, trace: Trace, reference: str | None) -> None:
     """Write the page. A trace may have secrets, so the file is for its owner alone."""
+    from acpgen.files import write_file
+    from acpgen.output.folder import read_below
     from acpgen.text import HTML_MARKER
     from acpgen.trace.page import render_page
 
-    try:
-        if os.path.lexists(path) and not _is_page(path, HTML_MARKER):
-            message = f"{path.as_posix()} exists, and is not a page that acpgen wrote"
-            raise input_error("not-ours", message, hint="name another file, or delete this one")
-        _replace(path, render_page(trace, reference=reference))
-    except OSError as error:
-        raise input_error("unwritable", f"cannot write {path.as_posix()}: {error.strerror}") from None
-
-
-def _is_page(path: Path, marker: str) -> bool:
-    """True for a file, and no link to one, that starts with the marker."""
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return False
-    with path.open("rb") as file:
-        return file.read(len(marker)) == marker.encode()
-
-
-def _replace(path: Path, parts: Iterable[str]) -> None:
-    """Write a file that its owner alone can read, in place of one that is there."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    staged = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.writelines(parts)
-        staged.replace(path)
-    except BaseException:
-        staged.unlink()
-        raise
+    present = read_below(path.parent, path.name, limit=len(HTML_MARKER))
+    if present is not None and present != HTML_MARKER.encode():
+        message = f"{path.as_posix()} exists, and is not a page that acpgen wrote"
+        raise input_error("not-ours", message, hint="name another file, or delete this one")
+    write_file(path, render_page(trace, reference=reference), replaces=True, mode=0o600)
 
 
 def _print_totals(totals: Mapping[str, Total]) -> None:
-    rows = []
-    for method, total in sorted(totals.items()):
-        times = total.seconds
-        middle, longest = (f"{median(times):.3f} s", f"{max(times):.3f} s") if times else ("-", "-")
-        rows.append([method, str(total.count), middle, longest])
+    rows = [[method, str(each.count), *(time or "-" for time in each.times)] for method, each in sorted(totals.items())]
     if rows:
         print_table(["method", "messages", "median", "longest"], rows)
     else:

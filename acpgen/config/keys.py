@@ -1,7 +1,7 @@
 """The one table of options: what each may hold, its default, its help text, and its names in a file and a command.
 
-From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`, its JSON Schema, the options in the
-manifest, and the tables in `docs/cli.md`.
+From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`, the options in the manifest, and the
+tables in `docs/cli.md`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from keyword import iskeyword, kwlist
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -285,79 +285,3 @@ def _is_name(value: object) -> bool:
 
 def _shown(value: object) -> str:
     return cut(repr(value), 61)
-
-
-_RELATIVE = "The path is relative to this file."
-_TEXT: dict[str, object] = {"type": "string", "pattern": "^[^~\u0000][^\u0000]*$"}
-_BY_PROTOCOL: dict[str, object] = {
-    "type": "object",
-    "patternProperties": {"^[1-9][0-9]{0,3}$": _TEXT},
-    "additionalProperties": False,
-}
-
-
-def config_schema() -> dict[str, object]:
-    """The JSON Schema of `[tool.acpgen]`, for editors."""
-    properties = {key.name: _schema_of(key) for key in KEYS.values()}
-    output = {"type": "object", "properties": properties, "additionalProperties": False, "allOf": _rules()}
-    outputs: dict[str, object] = {
-        "description": "Several outputs by name. Keys that an output does not have come from the table around it.",
-        "type": "object",
-        "additionalProperties": {**output, "required": ["out"]},
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "[tool.acpgen]",
-        "description": "Defaults for the options of `acpgen build`. The command line wins over them.",
-        **output,
-        "properties": {**properties, OUTPUTS: outputs},
-        "dependentSchemas": {"out": {"not": {"required": [OUTPUTS]}}},
-    }
-
-
-def _rules() -> list[dict[str, object]]:
-    """The combinations that are refused. Outputs may still change what the table around them says."""
-    pairs = {tuple(sorted((key.name, key.excludes))) for key in KEYS.values() if key.excludes}
-    # tables may name different protocols
-    exclusive: list[dict[str, object]] = [
-        {"not": {"required": list(pair), "properties": {key: {"type": "string"} for key in pair}}}
-        for pair in sorted(pairs)
-    ]
-    needs = {key.name: key.needs for key in KEYS.values() if key.needs}
-    return exclusive + [
-        {
-            "not": {
-                "required": [name, needed],
-                "properties": {name: {"const": True}, needed: {"const": False}},
-                "not": {"required": [OUTPUTS]},
-            }
-        }
-        for name, needed in needs.items()
-    ]
-
-
-def _schema_of(key: Key) -> dict[str, object]:
-    shape: dict[str, object] = {"description": key.help}
-    match key.kind:
-        case ValueKind.PATH:
-            shape |= {"description": f"{key.help} {_RELATIVE}", **_TEXT}
-        case ValueKind.NAME_BY_PROTOCOL:
-            shape |= {"anyOf": [_TEXT, _BY_PROTOCOL]}
-        case ValueKind.PATH_BY_PROTOCOL:
-            shape |= {"description": f"{key.help} {_RELATIVE}", "anyOf": [_TEXT, _BY_PROTOCOL]}
-        case ValueKind.CHOICE:
-            shape |= {"enum": list(key.choices)}
-        case ValueKind.PROTOCOLS:
-            number = {"type": "integer", "minimum": 1}
-            shape |= {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
-        case ValueKind.FLAG:
-            shape |= {"type": "boolean"}
-        case ValueKind.SPECS:
-            shape |= {"type": "array", "items": _TEXT}
-        case ValueKind.NAMES:
-            reserved = sorted([*kwlist, *_RESERVED])
-            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": reserved}}
-            shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}
-    if key.default is not None:
-        shape["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
-    return shape

@@ -118,12 +118,9 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
         # another file may be in its place, through a link, and have secrets
         excerpt = _line(text, line) if f"[{'.'.join(TABLE)}" in text else ""
         location = Location(path.as_posix(), line, column, excerpt)
-        hint = "resolve the conflict of the merge in this file, and build again" if _in_conflict(text) else None
+        in_conflict = re.search(r"^<{7} ", text, re.MULTILINE) is not None
+        hint = "resolve the conflict of the merge in this file, and build again" if in_conflict else None
         raise input_error("bad-toml", f"not TOML: {message}", location=location, hint=hint) from None
-
-
-def _in_conflict(text: str) -> bool:
-    return re.search(r"^<{7} ", text, re.MULTILINE) is not None
 
 
 def _check(table: object, path: Path, text: str) -> None:

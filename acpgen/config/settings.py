@@ -48,10 +48,6 @@ class Output:
         """The value of a key."""
         return self.settings[key].value
 
-    def is_default(self, key: str) -> bool:
-        """Whether the key has its default."""
-        return self.settings[key].origin == DEFAULT
-
     @property
     def sources(self) -> tuple[SchemaChoice, ...]:
         """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
@@ -182,7 +178,7 @@ def types_in_effect(config: ConfigFile | None, given: Mapping[str, Any], name: s
     found = {output.types for output in outputs}
     if len(found) > 1:  # the default differs between roles, so it does not count; nor does what a role receives
         found = {
-            replace(each.types, open=each["open"] and not each.is_default("open"), receivers=tuple(Side))
+            replace(each.types, open=each["open"] and each.settings["open"].origin != DEFAULT, receivers=tuple(Side))
             for each in outputs
         }
     return _only(found, "choices of `open` or `keep-unknown`", config)

@@ -42,16 +42,10 @@ def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = Non
     return Comparison(old=before, new=after, findings=tuple(sorted(found, key=_order)), notes=_notes(models))
 
 
-def only_old(protocol: int, names: tuple[str, str]) -> Comparison:
-    """The comparison of packages of several protocols for one that only the old package has."""
-    found = PACKAGES.find(protocol, Home.SUBPACKAGE, Home.NOWHERE)
-    return Comparison(old=names[0], new=names[1], findings=tuple(found))
-
-
-def only_new(protocol: int, names: tuple[str, str]) -> Comparison:
-    """The comparison of packages of several protocols for one that only the new package has."""
-    found = PACKAGES.find(protocol, Home.NOWHERE, Home.SUBPACKAGE)
-    return Comparison(old=names[0], new=names[1], findings=tuple(found))
+def one_sided(protocol: int, names: tuple[str, str], *, is_new: bool) -> Comparison:
+    """The comparison of packages of several protocols for one that only the new, or only the old package has."""
+    homes = (Home.NOWHERE, Home.SUBPACKAGE) if is_new else (Home.SUBPACKAGE, Home.NOWHERE)
+    return Comparison(old=names[0], new=names[1], findings=tuple(PACKAGES.find(protocol, *homes)))
 
 
 def with_layout(comparison: Comparison, protocol: int, *, before: bool, after: bool) -> Comparison:

@@ -13,7 +13,7 @@ from acpgen.diff.findings import Wire
 from acpgen.ir import model as ir
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.order import members, untagged, untagged_for
-from acpgen.ir.relations import concrete, covers_scalar
+from acpgen.ir.relations import concrete, covers_scalar, without_null
 
 _NULL = ir.Scalar(primitive=ir.Primitive.NULL)
 _ANY = ir.AnyJson()
@@ -189,7 +189,8 @@ class Acceptance:
         found = self.accepts(sent.type, read.type)
         if found is not Wire.BREAKS:
             return found
-        given, wanted = _without_null(sent.type, self.sender), _without_null(read.type, self.reader)
+        given = concrete(without_null(sent.type, self.sender), self.sender)
+        wanted = concrete(without_null(read.type, self.reader), self.reader)
         if read.leniency.default_on_null and self.accepts(given, read.type) is Wire.OK:
             return Wire.LOSES
         has_null = isinstance(concrete(sent.type, self.sender), ir.Nullable)
@@ -274,11 +275,6 @@ def _best(verdicts: Iterable[Wire]) -> Wire:
             return each
         found = min(found, each, key=lambda verdict: verdict.rank)
     return found
-
-
-def _without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
-    found = concrete(expression, model)
-    return concrete(found.inner, model) if isinstance(found, ir.Nullable) else found
 
 
 def _defaults(model: ir.Model, name: str) -> dict[str, ir.Value | None]:

@@ -72,9 +72,7 @@ class DefinitionCodec:
         self._reading = reading
         self._writing = writing
         self.hint = hint(ir.Ref(definition.name), module=TYPES)
-        """The qualified type."""
         self.decoder = decoder(definition.name)
-        """The name of the decoder."""
 
 
 class AliasCodec(DefinitionCodec):

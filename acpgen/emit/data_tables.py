@@ -56,15 +56,10 @@ class SessionsView:
 
 
 def merged_sessions(models: Sequence[ir.Model]) -> SessionsView:
-    """The facts for HTTP of all versions. Raises `InputError` for one without such facts, and for a contradiction."""
+    """The facts for HTTP of all versions: bundled ones agree. Raises `InputError` for a version without such facts."""
     known = [_facts(model) for model in models]
     sessions = [each for _, each in known]
-    if len({each.key for each in sessions}) > 1:
-        raise _differ("the ids of sessions are in different properties")
     methods = {part: {method for each in sessions for method in getattr(each, part)} for part in PARTS}
-    for method in sorted(methods["attach"] & methods["scoped"]):
-        # a message does not say its version, so it has to say by its method whether its connection knows the session
-        raise _differ(f"{method!r} may take up the session of another connection in one list or version only")
     return SessionsView(
         handshake=literal(known[0][0].method),
         key=literal(sessions[0].key),
@@ -99,14 +94,6 @@ def _unknown(model: ir.Model, what: str) -> InputError:
         "remote-unknown",
         f"{model.origin} cannot be used with --remote: {what} unknown",
         hint="facts.json beside a bundled schema has them; another schema gets those of its protocol that fit",
-    )
-
-
-def _differ(fact: str) -> InputError:
-    return input_error(
-        "sessions-differ",
-        f"the package cannot be built with --remote: {fact}",
-        hint="build a package for each version, or compare `sessions` in the facts.json of each",
     )
 
 

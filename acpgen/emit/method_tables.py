@@ -33,7 +33,6 @@ class RecordView:
         self._reading = reading
         self._writing = writing
         self.is_gated = method.gate is not None
-        """True if the method needs a capability."""
         self.negotiates = is_handled and self._model.negotiating is method
         """True if the package handles the method, which negotiates the version."""
         is_request = method.kind is ir.MethodKind.REQUEST
@@ -109,13 +108,10 @@ class TableView:
             RecordView(method, reading, writing, is_handled=is_handled, is_called=is_called)
             for method in _beside_twins(methods)
         ]
-        """The views of the records."""
         self.name = identifier(side.methods)
-        """The name of the table."""
         self.side = literal(side.value)
         self.doc = docstring(f"The methods that the {side.value} handles, by wire name.", 0)
         self.records = [each.record(side) for each in self.views]
-        """The expressions for the records."""
 
 
 def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:

@@ -23,14 +23,12 @@ class MethodView:
         self.uses_any = ir.AnyJson() in (method.params, self.result)
         """True if the parameters or the result are annotated with `Any`."""
         self.negotiates = model.negotiating is method
-        """True for the request that negotiates the version."""
         self.decides = _is_one_of_several(self.result, model)
         """True if the result is one of several answers, as of a question to the user."""
         cancel = model.envelope.cancel
         self.cancels = cancel is not None and cancel.method == method.wire
         """True for the notification that cancels a request."""
         self.doc = docstring(_text(method, model), indent=8)
-        """The docstring: description, capability gate and origin."""
 
 
 def _is_one_of_several(result: ir.TypeExpr, model: ir.Model) -> bool:
@@ -57,16 +55,13 @@ class SideView:
 
     def __init__(self, side: Side, model: ir.Model) -> None:
         self.methods = [MethodView(method, model) for method in model.methods if side in method.handlers]
-        """The methods that the side handles."""
         self.name = identifier(side.value)
         """The attribute for the stub."""
         self.stub = identifier(side.stub)
-        """The stub class."""
         self.stub_doc = docstring(
             f"The {self.name} at the other end: each method sends one message through its `Peer`."
         )
         self.table_name = identifier(side.methods)
-        """The name of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,16 +97,11 @@ class RoleView:
 
     def __init__(self, role: RoleRecord, model: ir.Model) -> None:
         self.template = role.template
-        """The name of the template of its module."""
         self.base = identifier(role.base)
-        """The class to extend."""
         self.handled = [MethodView(each, model) for each in model.methods if {*role.sides} & {*each.handlers}]
-        """The methods that the role handles."""
         self.answers = any(view.is_request for view in self.handled)
         self.stubs = [SideView(side, model) for side in role.called]
-        """The sides that the role calls."""
         self.passed = _passed(self.stubs) if role.passes else []
-        """The methods that it passes on."""
         self.tables = _merged(role.sides)
         """The tables of the methods that the role handles, as one."""
         self.peer_tables = _merged(role.called)

@@ -276,11 +276,6 @@ def value_with(known: ir.Value, constructed: Callable[[ir.Construct], Code]) -> 
             return constructed(known)
 
 
-def is_immutable(known: ir.Value) -> bool:
-    """True if all callers can share one value, as with the default of a parameter."""
-    return isinstance(known, ir.Literal)
-
-
 def condition_test(condition: Condition) -> Code:
     """The expression that tests whether the object `data` meets `condition`."""
     match condition:

@@ -17,7 +17,6 @@ from acpgen.emit.source import (
     field_hint,
     hint,
     identifier,
-    is_immutable,
     listed,
     literal,
     value,
@@ -113,7 +112,7 @@ def _default(field: ir.Field, model: ir.Model) -> Code:
     if field.required or field.default is None:
         return Code("")
     known = value(field.default)
-    if is_immutable(field.default):
+    if isinstance(field.default, ir.Literal):  # all instances can share it
         return Code(f" = {known}")
     return Code(f" = made(factory=lambda: {untyped(known, field.type, model)})")
 

@@ -62,17 +62,14 @@ class StubClass:
     def __init__(self, side: Side, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self.name = identifier(side.stub)
         self.function = identifier(f"remote_{side.value}")
-        """The name of the function that gives the class."""
         self.types = [identifier(f"{prefix}{side.stub}") for prefix in _prefixes(models)]
         self.type = Code(_union(f"type[{each}]" for each in self.types))
-        """The types of the class."""
         is_single = len(models) == 1
         module = Code(f".{identifier(role.name)}" if is_single else ".")
         self.views = [
             StubView(literal(model.protocol), module, self.name if is_single else folder(model), each)
             for model, each in zip(models, self.types, strict=True)
         ]
-        """The class of each version."""
 
 
 class RoleTypes:
@@ -80,11 +77,8 @@ class RoleTypes:
 
     def __init__(self, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self.spawns = role.spawns
-        """True if the role starts its peer."""
         self.base = identifier(role.base)
-        """The class to extend."""
         self.stubs = [StubClass(side, role, models) for side in role.called]
-        """The stub of each side that the role calls."""
         names = sorted([self.base, *(each.name for each in self.stubs)])
         self.imports = Code(f"from .{identifier(role.name)} import {', '.join(names)}")
         """The import of its classes, in a package of one version."""
@@ -98,7 +92,6 @@ class RoleTypes:
         self.bound = literal(_union(bases))
         """The classes that a user extends."""
         self.any_factory = literal(f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(bases)}]")
-        """The type of a factory for any version."""
         made = "C" if self.spawns else self.base
         by_version = zip(*(each.types for each in self.stubs), strict=True)
         factories = literal(_union(f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version))
@@ -136,7 +129,6 @@ class VersionsView:
         """The names of the standard library that the text uses, by module."""
         self.standard = standard_imports(self.standard_names)
         self.imports = [Code(each) for each in _type_imports(self.roles, models)]
-        """The imports for type checkers."""
         used = {
             "Cancellation": any(each.cancel for each in self.protocols),
             "Negotiation": any(each.negotiation for each in self.protocols),

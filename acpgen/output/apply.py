@@ -46,7 +46,7 @@ def _write(plan: Plan, root: Path, done: list[Change]) -> None:
         staged: dict[str, Path] = {}
         for change in written:
             _make_folders((root / change.path).parent, cleanup)
-            staged[change.path] = stage(root / change.path, plan.files[change.path], cleanup)
+            staged[change.path] = stage(root / change.path, [plan.files[change.path]], cleanup)
         for change in sorted([*written, *deleted], key=lambda change: Path(change.path).name == LOCK_NAME):
             if change.kind is Kind.DELETE:
                 with suppress(FileNotFoundError):  # another run may have been faster

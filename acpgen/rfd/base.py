@@ -19,6 +19,7 @@ from acpgen.schema.walk import (
     SINGLE_SCHEMAS,
     definition_pointer,
     layers,
+    methods_of,
     referenced_definition,
     schema_list,
     schema_map,
@@ -53,8 +54,7 @@ class Base:
     @property
     def methods(self) -> frozenset[str]:
         """The methods by wire name."""
-        found = (schema_map(self.definitions, name).get("x-method") for name in self.definitions)
-        return frozenset(method for method in found if isinstance(method, str))
+        return frozenset(method for _, method in methods_of(self.definitions))
 
     def properties(self, name: str) -> set[str]:
         """The names of the properties of a definition; none if there is no such definition."""
@@ -73,7 +73,7 @@ class Slot:
 
 def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
     """All properties below the params and the result of the handshake, up to a limit."""
-    roots = [name for name, node in definitions.items() if schema_map({"": node}, "").get("x-method") == _HANDSHAKE]
+    roots = [name for name, method in methods_of(definitions) if method == _HANDSHAKE]
     slots = (_slots(name, definitions, root=name, path=(), sender=_sender(name, definitions)) for name in roots)
     return islice(chain.from_iterable(slots), _MAX_SLOTS)
 
@@ -92,11 +92,6 @@ def _slots(
         target = single_reference(node)
         if target in definitions and len(path) < _MAX_DEPTH:
             yield from _slots(str(target), definitions, root=root, path=(*path, wire), sender=sender)
-
-
-def capability_owners(definitions: Mapping[str, Any]) -> frozenset[str]:
-    """The definitions that hold capabilities: those below the messages of the handshake."""
-    return frozenset(slot.owner for slot in capability_slots(definitions) if len(slot.path) > 1)
 
 
 def properties_of(name: str, definitions: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

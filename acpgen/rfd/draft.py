@@ -36,11 +36,8 @@ class Extraction:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def extract(source: Source, base: Base, *, rfd: str | None = None) -> Extraction:
-    """Draft the fragment that the text describes, as an extension of `base`; `rfd` is the address of the text.
-
-    Raise `InputError` if the text adds nothing.
-    """
+def extract(source: Source, base: Base) -> Extraction:
+    """Draft the fragment that the text describes, as an extension of `base`; raise `InputError` if it adds nothing."""
     report, tokens = Report(), parse_markdown(source)
     pieces, declarations = _read(source, tokens, report)
     messages = [piece for piece in pieces if is_message(piece.root)]
@@ -56,8 +53,7 @@ def extract(source: Source, base: Base, *, rfd: str | None = None) -> Extraction
         report.error("rfd-nothing-found", message, at=source.location(1), hint=hint)
         raise InputError(report.found)
     draft = _Draft(source=source, base=base, entries=entries, methods=methods, report=report, places={})
-    metadata = read_metadata(source, tokens)
-    root = draft.build({**metadata, "rfd": rfd or metadata["rfd"]})
+    root = draft.build(read_metadata(source, tokens))
     return Extraction(draft=root, diagnostics=tuple(report.found))
 
 
@@ -149,7 +145,7 @@ class _Draft:
 
     def _head(self, metadata: Mapping[str, str | None]) -> dict[str, Any]:
         if metadata["rfd"] is None:
-            hint = "if it has one, pass it as --rfd, or write it to the draft"
+            hint = "if it has one, write it to the draft"
             message = "the text does not state its address: `rfd` is null"
             self.report.note("rfd-no-address", message, at=self.source.location(1), hint=hint)
         are_vendors = bool(self.methods) and all(method.name.startswith("_") for method in self.methods)

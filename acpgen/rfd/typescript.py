@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from acpgen.diagnostics import Location, Report
-from acpgen.rfd.base import Base, capability_owners, described, nullable, reference, styled
+from acpgen.rfd.base import Base, capability_slots, described, nullable, reference, styled
 from acpgen.rfd.blocks import Block, line_range
 from acpgen.rfd.entries import Entry, with_defaults
 from acpgen.schema.fragment import mark
@@ -305,7 +305,8 @@ def convert_declarations(
 ) -> list[Entry]:
     """The entries for declarations; `schemas` are the definitions that the text gives as JSON Schema."""
     declarations = list(declarations)
-    known, owners = {**base.definitions, **schemas}, capability_owners(base.definitions)
+    known = {**base.definitions, **schemas}
+    owners = {slot.owner for slot in capability_slots(base.definitions) if len(slot.path) > 1}  # of capabilities
     names = known.keys() | {each.name for each in declarations}
     found = [_Converter(code=each.code, known=names, report=report).entry(each) for each in declarations]
     return [with_defaults(entry, known) if entry.name in owners else entry for entry in found]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.schema.equality import canonical, json_text
-from acpgen.schema.walk import layers, own_references, schema_list, schema_map
+from acpgen.schema.walk import is_null, layers, own_references, schema_list, schema_map
 
 _KEYS = ("oneOf", "anyOf")
+_TYPES = {bool: "boolean", int: "integer"}
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -51,7 +52,7 @@ class Union:
 
         Null has none. A tag is a required property, and a string.
         """
-        kinds = {self.identity(each)[0] for each in self.members if not (isinstance(each, dict) and _is_null(each))}
+        kinds = {self.identity(each)[0] for each in self.members if not is_null(each)}
         if self.tag is None or "value" not in kinds or "untagged" in kinds:
             return False
         if self.identity(member)[0] == "value":
@@ -89,7 +90,7 @@ class Union:
         name = self.tag or ""
         return {
             "type": "object",
-            "properties": {name: {"type": type_of_constant(tags[name]), "const": tags[name]}},
+            "properties": {name: {"type": _TYPES.get(type(tags[name]), "string"), "const": tags[name]}},
             "required": [name],
         }
 
@@ -127,10 +128,6 @@ def _required(parts: list[dict[str, Any]]) -> set[str]:
     return {name for layer in parts for name in schema_list(layer, "required") if isinstance(name, str)}
 
 
-def _is_null(member: dict[str, Any]) -> bool:
-    return member.get("type") == "null"
-
-
 def _consts(parts: list[dict[str, Any]], required: set[str]) -> Iterator[tuple[str, Any]]:
     for layer in parts:
         for name, node in schema_map(layer, "properties").items():
@@ -143,14 +140,3 @@ def _untagged_name(member: dict[str, Any]) -> str:
     title = member.get("title")
     shape = title if isinstance(title, str) else json_text(canonical(member))
     return next(own_references(member), shape)
-
-
-def type_of_constant(value: Any) -> str:
-    """The name of the JSON type that a constant of a schema has."""
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case _:
-            return "string"

@@ -14,7 +14,7 @@ from acpgen.schema.data import read_data
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
-from acpgen.text import EXCERPT, did_you_mean
+from acpgen.text import EXCERPT, cut, did_you_mean
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
@@ -208,5 +208,4 @@ def _check_consistency(root: dict[str, Any], report: Report) -> None:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(json.dumps(value, ensure_ascii=False), 60)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acpgen.diagnostics import Report, passes
+from acpgen.diagnostics import Report
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
@@ -91,9 +91,15 @@ def fitting_gates(root: dict[str, Any], gates: Mapping[str, Gate]) -> Mapping[st
     fitting = {}
     for method, gate in gates.items():
         single = (replace(gate, paths=(path,)) for path in gate.paths)
-        if paths := tuple(each.paths[0] for each in single if passes(check_gates, root, {method: each})):
+        if paths := tuple(each.paths[0] for each in single if _holds(root, method, each)):
             fitting[method] = replace(gate, paths=paths)
     return fitting
+
+
+def _holds(root: dict[str, Any], method: str, gate: Gate) -> bool:
+    report = Report()
+    check_gates(root, {method: gate}, report)
+    return not report.errors
 
 
 def _check_path(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acpgen.diagnostics import Report, passes
 from acpgen.roles import HANDLERS, Side
 from acpgen.schema.walk import (
     definition_pointer,
@@ -17,7 +16,6 @@ from acpgen.schema.walk import (
     schema_list,
     schema_map,
 )
-from acpgen.text import did_you_mean
 
 PARTS = ("open", "attach", "scoped", "end")
 """The lists of methods, as facts.json and `Sessions` name them."""
@@ -87,10 +85,10 @@ def read_sessions(raw: Mapping[str, Any]) -> Sessions:
     """The sessions from their notation in JSON. A list that is absent is empty."""
     updates = raw.get("updates")
     lists = {part: tuple(raw.get(part, ())) for part in PARTS}
-    return Sessions(key=raw["id"], updates=updates and read_updates(updates), **lists)
+    return Sessions(key=raw["id"], updates=updates and _read_updates(updates), **lists)
 
 
-def read_updates(raw: Mapping[str, Any]) -> Updates:
+def _read_updates(raw: Mapping[str, Any]) -> Updates:
     """The updates from their notation in JSON."""
     turn, tasks = raw.get("turn"), raw.get("tasks")
     return Updates(
@@ -101,71 +99,21 @@ def read_updates(raw: Mapping[str, Any]) -> Updates:
     )
 
 
-def check_sessions(root: dict[str, Any], sessions: Sessions, report: Report) -> None:
-    """Report names in `sessions` that the composed schema `root` does not define."""
+def fitting_sessions(root: Mapping[str, Any], sessions: Sessions) -> Sessions | None:
+    """The part of `sessions` that holds in the schema `root`; None if no method is left."""
     definitions = schema_map(root, "$defs")
-    for part, method in sessions.uses():
-        _check_use(part, method, sessions.key, definitions=definitions, report=report)
-    if sessions.updates is not None:
-        check_updates(root, sessions.updates, report)
-
-
-def fitting_sessions(root: dict[str, Any], sessions: Sessions) -> Sessions | None:
-    """The part of `sessions` that also holds in the schema `root`; None if no method is left."""
-    key, updates = sessions.key, sessions.updates and _fitting_updates(root, sessions.updates)
-    uses = [use for use in sessions.uses() if passes(check_sessions, root, _sessions(key, [use]))]
-    return _sessions(key, uses, updates) if uses else None
-
-
-def _sessions(key: str, uses: Sequence[tuple[str, str]], updates: Updates | None = None) -> Sessions:
+    uses = [use for use in sessions.uses() if _is_used(*use, sessions.key, definitions)]
     lists = {part: tuple(method for each, method in uses if each == part) for part in PARTS}
-    return Sessions(key=key, updates=updates, **lists)
+    updates = sessions.updates and _fitting_updates(definitions, sessions.updates)
+    return Sessions(key=sessions.key, updates=updates, **lists) if uses else None
 
 
-def _fitting_updates(root: dict[str, Any], updates: Updates) -> Updates | None:
-    """The part of `updates` that also holds in the schema `root`."""
-    alone = replace(updates, turn=None, tasks=None)
-    if not passes(check_updates, root, alone):
-        return None
-    turn, tasks = updates.turn, updates.tasks
-    if turn is not None:
-        each = (replace(turn, tags=(tag,)) for tag in turn.tags)
-        tags = tuple(one.tags[0] for one in each if passes(check_updates, root, replace(alone, turn=one)))
-        turn = replace(turn, tags=tags) if tags else None
-    if tasks is not None and not passes(check_updates, root, replace(alone, tasks=tasks)):
-        tasks = None
-    return replace(updates, turn=turn, tasks=tasks)
-
-
-# --- Methods --------------------------------------------------------------------------------------------------------
-
-
-def _check_use(part: str, method: str, key: str, *, definitions: Mapping[str, Any], report: Report) -> None:
-    """Report a method of the list `part` that the agent does not handle, or whose message has no property `key`."""
-    suffixes = ("Request",) if part == "open" else ("Request", "Notification")
-    called = dict(_calls(definitions, suffixes))
-    if method not in called:
-        kind = "request" if part == "open" else "request or notification"
-        report.error(
-            "session-method",
-            f"the facts about sessions name the {kind} {method!r}, which the schema does not have for agents",
-            at="",
-            hint=did_you_mean(method, called),
-        )
-        return
-    owner = dict(_calls(definitions, ("Response",))).get(method) if part == "open" else called[method]
-    if owner is None:
-        report.error(
-            "session-result",
-            f"the request {method!r} opens sessions, but the schema has no result for it",
-            at=definition_pointer(called[method]),
-        )
-    elif not has_property(owner, key, "string", definitions):
-        report.error(
-            "session-property",
-            f"the facts about {method!r} need the property {key!r} of {owner}, of the type string",
-            at=definition_pointer(owner),
-        )
+def _is_used(part: str, method: str, key: str, definitions: Mapping[str, Any]) -> bool:
+    """Whether an agent handles a method of the list `part`, and the message with the id of the session has `key`."""
+    is_open = part == "open"
+    called = dict(_calls(definitions, ("Request",) if is_open else ("Request", "Notification"))).get(method)
+    owner = dict(_calls(definitions, ("Response",))).get(method) if is_open else called
+    return called is not None and owner is not None and has_property(owner, key, "string", definitions)
 
 
 def _calls(definitions: Mapping[str, Any], suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -178,35 +126,24 @@ def _calls(definitions: Mapping[str, Any], suffixes: tuple[str, ...]) -> Iterato
 # --- Updates --------------------------------------------------------------------------------------------------------
 
 
-def check_updates(root: Mapping[str, Any], updates: Updates, report: Report) -> None:
-    """Report names in `updates` that the composed schema `root` does not define."""
-    definitions = schema_map(root, "$defs")
+def _fitting_updates(definitions: Mapping[str, Any], updates: Updates) -> Updates | None:
+    """The part of `updates` that holds; None if its property is no union."""
     calls = {method: name for name, method in methods_of(definitions) if not name.endswith("Response")}
     members = _members(calls.get(updates.method, ""), updates.property, definitions)
     if not members:
-        fact = f"the facts about updates name {updates.method!r}, whose property {updates.property!r} is no union"
-        report.error("updates-method", fact, at="")
-        return
-    if updates.turn is not None:
-        _check_turn(updates.turn, members, calls, definitions=definitions, report=report)
-    if updates.tasks is not None:
-        _check_tasks(updates.tasks, members, definitions=definitions, report=report)
+        return None
+    turn, tasks = updates.turn, updates.tasks
+    if turn is not None:
+        known = [value for pointer, node in members for value in _constants(node, pointer, definitions)]
+        tags = tuple(tag for tag in turn.tags if tag in known)
+        turn = replace(turn, tags=tags) if tags and {turn.request, turn.cancel} <= calls.keys() else None
+    if tasks is not None and not set(tasks.ended) <= _states(tasks, members, definitions):
+        tasks = None
+    return replace(updates, turn=turn, tasks=tasks)
 
 
-def _check_turn(
-    turn: Turn, members: Members, calls: Mapping[str, str], *, definitions: Mapping[str, Any], report: Report
-) -> None:
-    for method in (turn.request, turn.cancel):
-        if method not in calls:
-            fact = f"the facts about turns name {method!r}, which the schema does not have"
-            report.error("updates-turn", fact, at="")
-    known = {value for pointer, node in members for value in _constants(node, pointer, definitions)}
-    for tag in turn.tags:
-        if tag not in known:
-            report.error("updates-turn", f"the facts about turns name the update {tag!r}, which no member has", at="")
-
-
-def _check_tasks(tasks: Tasks, members: Members, *, definitions: Mapping[str, Any], report: Report) -> None:
+def _states(tasks: Tasks, members: Members, definitions: Mapping[str, Any]) -> set[str]:
+    """The values of the status of updates that have the id of a task."""
     found = [
         status
         for pointer, node in members
@@ -214,10 +151,7 @@ def _check_tasks(tasks: Tasks, members: Members, *, definitions: Mapping[str, An
         and (status := find_property(node, pointer, tasks.status, definitions))
     ]
     values = [node for pointer, status in found for _, node in _union_members(status, pointer, definitions)]
-    known = {value["const"] for value in values if isinstance(value, dict) and "const" in value}
-    for value in tasks.ended:
-        if value not in known:
-            report.error("updates-tasks", f"no update with {tasks.id!r} has the {tasks.status!r} {value!r}", at="")
+    return {each["const"] for each in values if isinstance(each, dict) and isinstance(each.get("const"), str)}
 
 
 def _members(name: str, wire: str, definitions: Mapping[str, Any]) -> Members:

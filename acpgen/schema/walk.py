@@ -136,12 +136,13 @@ def _parts(node: dict[str, Any], pointer: str) -> Iterator[tuple[str, Any]]:
         yield join(pointer, "allOf", index), part
     for key in ("anyOf", "oneOf"):
         members = list(enumerate(schema_list(node, key)))
-        rest = [(index, member) for index, member in members if not _is_null(member)]
+        rest = [(index, member) for index, member in members if not is_null(member)]
         if len(members) == 2 and len(rest) == 1:
             yield join(pointer, key, rest[0][0]), rest[0][1]
 
 
-def _is_null(node: Any) -> bool:
+def is_null(node: Any) -> bool:
+    """Whether a schema is for null alone, by its type."""
     return isinstance(node, dict) and node.get("type") == "null"
 
 

@@ -143,11 +143,6 @@ class Inputs:
         added = (each for each in extensions if each.digest not in known)
         return replace(self, extensions=(*self.extensions, *added))
 
-    def parsed(self) -> Inputs:
-        """The inputs, which are parsed now. Raises `InputError` for errors in them."""
-        _ = self.base, self.fragments
-        return self
-
 
 def load(choice: SchemaChoice) -> Inputs:
     """Read a schema and its extensions. Raises `InputError` for a file that does not exist or cannot be read."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
-from acpgen.diagnostics import Diagnostic, InputError, Report, input_error
+from acpgen.diagnostics import Diagnostic, InputError, input_error
 from acpgen.ir import model as ir
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
@@ -24,8 +23,6 @@ from acpgen.sources.carrying import carry_over
 from acpgen.sources.git import read_in_revision
 from acpgen.sources.inputs import Extension, File, Inputs, Schema, find_extension, read_file
 from acpgen.text import cut
-
-T = TypeVar("T")
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
 
@@ -135,27 +132,18 @@ def resolve_both(
 
     Both sides get `extensions`, and each its `own`; one that is no package and has none gets those of the other side,
     or those that are configured for it. `protocol` is that of schema files; its default is the protocol of the other
-    side. Raises `InputError` for everything that does not exist, cannot be read, or is not
-    valid.
+    side. Raises `InputError` for what does not exist, cannot be read, or is not valid.
     """
     specs = (old, new)
-    found = _all(partial(_locate, spec, protocol) for spec in specs)
+    found = [_locate(spec) for spec in specs]
     stated = (each.protocol for side in found for each in side if not isinstance(each, File))
     number = protocol or next(stated, DEFAULT_PROTOCOL)
     before, after = ({number if isinstance(each, File) else each.protocol: each for each in side} for side in found)
     chosen = _common(specs, before, after)
     sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
     others = ([None if more else each for each in side] for side, more in zip(sides[::-1], own, strict=True))
-    olds, news = _all(
-        partial(
-            _resolve,
-            spec,
-            side,
-            other,
-            protocol=number,
-            extensions=[*extensions, *more],
-            known=known,
-        )
+    olds, news = (
+        _resolve(spec, side, other, protocol=number, extensions=[*extensions, *more], known=known)
         for spec, side, other, more in zip(specs, sides, others, own, strict=True)
     )
     is_one = min(len(before), len(after)) == 1
@@ -179,17 +167,6 @@ def _common(
     return {each: (old[each], new[each]) for each in common}
 
 
-def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
-    """Make all calls, and return the results. Raises `InputError` with the errors of all of them."""
-    results: list[T] = []
-    report = Report()
-    for call in calls:
-        with report.collecting():
-            results.append(call())
-    report.raise_errors()
-    return results
-
-
 def _resolve(
     spec: str,
     parts: Sequence[Found],
@@ -200,12 +177,12 @@ def _resolve(
     known: Known,
 ) -> list[Subject]:
     """The subjects of one side, each with the extensions that fit it, and those of the package among `others`."""
-    inputs = [_inputs(each, protocol, known.files).parsed() for each in parts]
+    inputs = [_inputs(each, protocol, known.files) for each in parts]
     fitting = _fitting(inputs, extensions)
     subjects: list[Subject] = []
     for part, other, each in zip(parts, others, inputs, strict=True):
         added = [find_extension(spec, each.schema) for spec in fitting[each.protocol]]
-        subject = Subject(spec=spec, inputs=each.extended(added).parsed())
+        subject = Subject(spec=spec, inputs=each.extended(added))
         if isinstance(part, _Package):
             subject = replace(subject, options=part.options, is_subpackage=not part.is_only)
         elif isinstance(other, _Package):
@@ -252,7 +229,7 @@ def _schema_in(file: File, protocol: int) -> Schema:
 # --- Specs -----------------------------------------------------------------------------------------------------------
 
 
-def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
+def _locate(spec: str) -> Sequence[Found]:
     for path in (Path(spec), Path(spec) / LOCK_NAME):
         if os.path.isfile(path):  # noqa: PTH113 - False for a name that no file can have
             return _recognised(read_file(path, label=spec if path == Path(spec) else path.as_posix()))
@@ -260,10 +237,7 @@ def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
         return [find_release(int(match[1]), match[2])]
     if ":" in spec:
         return _recognised(_read(spec))
-    named = {release.protocol: release for release in list_releases() if release.name == spec}
-    if (number := protocol or DEFAULT_PROTOCOL) in named:
-        return [named[number]]
-    raise _unknown(spec, named)
+    raise _unknown(spec)
 
 
 def _recognised(file: File) -> Sequence[Found]:
@@ -283,18 +257,14 @@ def _read(spec: str) -> File:
     return read_file(Path(spec), label=spec)
 
 
-def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
-    """The error for a spec without a meaning; `named` are the releases of that name by protocol."""
+def _unknown(spec: str) -> InputError:
+    """The error for a spec without a meaning."""
     if os.path.isdir(spec):  # noqa: PTH112 - False for a name that no folder can have
         return input_error(
             "no-manifest", f"the folder {spec} has no {LOCK_NAME}", hint="give the folder of a package, or a file"
         )
-    if named:
-        protocol, release = next(iter(named.items()))
-        hint = f"it belongs to protocol {protocol}: write {release.spec}"
-    else:
-        releases = ", ".join(release.spec for release in list_releases())
-        hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
+    releases = ", ".join(release.spec for release in list_releases())
+    hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
     return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
 

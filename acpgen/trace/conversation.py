@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import Any
 
 from acpgen.diagnostics import Severity
@@ -15,9 +16,6 @@ from acpgen.roles import Side
 from acpgen.trace.lines import Entry, Event, Place
 from acpgen.trace.sessions import Sessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
-
-MAX_PENDING = 10_000
-"""The most requests without an answer that are kept."""
 
 
 class Kind(Enum):
@@ -78,6 +76,11 @@ class Total:
     count: int = 0
     seconds: list[float] = field(default_factory=list)
 
+    @property
+    def times(self) -> tuple[str, str]:
+        """The median and the longest duration in words; empty if there is none."""
+        return (f"{median(self.seconds):.3f} s", f"{max(self.seconds):.3f} s") if self.seconds else ("", "")
+
 
 def _problem(code: str, message: str, pointer: str = "", *, severity: Severity = Severity.ERROR) -> Misfit:
     return Misfit(code=code, severity=severity, pointer=pointer, message=message)
@@ -95,12 +98,10 @@ class Conversation:
         self.totals = totals
         self._seen = Seen(number=0, entry=Entry(line=0), protocol=self.model.protocol)
         self._pending: dict[tuple[Side, str], _Call] = {}
-        self._answered: dict[tuple[Side, str], None] = {}
+        self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
         self._sessions = Sessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
-        self._unfollowed = 0  # requests beyond the limit whose answers may come
-        self._all_unfollowed = 0
         self._is_recorded = self._has_ended = self._has_gaps = False
 
     def read(self, entry: Entry, number: int) -> Seen:
@@ -151,9 +152,6 @@ class Conversation:
             yield call.place, _problem("unanswered", message, severity=severity)
         if not is_cut:
             yield from self._sessions.finish()
-        if self._all_unfollowed:
-            message = f"{self._all_unfollowed} requests were not followed: {MAX_PENDING} others had no answer yet"
-            yield self._seen.place, _problem("not-followed", message, severity=Severity.NOTE)
 
     # --- Calls ---------------------------------------------------------------------------------------------------
 
@@ -232,21 +230,17 @@ class Conversation:
         key = (side, json.dumps(identity))
         if key in self._pending:
             yield _problem("id-in-use", f"the id {key[1]} belongs to a request that has no answer yet", "/id")
-        self._answered.pop(key, None)
+        self._answered.discard(key)
         if method is not None and self._seen.session is not None:
             self._sessions.ask(method, self._seen.session, self.model)
-        if len(self._pending) < MAX_PENDING:
-            self._pending[key] = _Call(
-                place=self._seen.place,
-                method=wire,
-                known=method,
-                model=self.model,
-                session=self._seen.session,
-                time=entry.time,
-            )
-        else:
-            self._unfollowed += 1
-            self._all_unfollowed += 1
+        self._pending[key] = _Call(
+            place=self._seen.place,
+            method=wire,
+            known=method,
+            model=self.model,
+            session=self._seen.session,
+            time=entry.time,
+        )
 
     # --- Answers -------------------------------------------------------------------------------------------------
 
@@ -259,7 +253,7 @@ class Conversation:
             yield from self._unasked(key, message)
             return
         del self._pending[key]
-        self._remember(key)
+        self._answered.add(key)
         self._pair(key, call)
         if call.known is not None and call.session is not None:
             is_error = "error" in message
@@ -270,12 +264,10 @@ class Conversation:
             yield from self._result(call, call.known, message["result"])
 
     def _unasked(self, key: tuple[Side, str], message: dict[str, Any]) -> Iterator[Misfit]:
-        """The finding of an answer to no request that is known. It may be to one that was not followed."""
-        if key not in self._answered and self._unfollowed:
-            self._unfollowed -= 1
-        elif key not in self._answered and self._is_partial:
-            pass  # it was asked before
-        elif message.get("id") is not None or "error" not in message:
+        """The finding of an answer to no request that is known. In a partial trace, it may have been asked before."""
+        if (key in self._answered or not self._is_partial) and (
+            message.get("id") is not None or "error" not in message
+        ):
             what = "was answered before" if key in self._answered else "belongs to no request"
             yield _problem("no-request", f"the id {key[1]} {what}", "/id")
 
@@ -297,11 +289,6 @@ class Conversation:
             return next(answered, (sides[0], text)), None
         key = max(found, key=lambda each: self._pending[each].place.number)
         return key, self._pending[key]
-
-    def _remember(self, key: tuple[Side, str]) -> None:
-        self._answered[key] = None
-        if len(self._answered) > MAX_PENDING:
-            del self._answered[next(iter(self._answered))]
 
     def _failure(self, error: Any) -> Iterator[Misfit]:
         if not isinstance(error, dict):
@@ -340,7 +327,7 @@ class Conversation:
             self._announced[name] = value
 
     def _total(self, method: str) -> Total:
-        return self.totals.setdefault(method, Total()) if len(self.totals) < MAX_PENDING else Total()
+        return self.totals.setdefault(method, Total())
 
 
 def _is_id(value: Any) -> bool:

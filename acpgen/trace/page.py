@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from statistics import median
 from typing import Any
 
 from acpgen.diagnostics import Severity
@@ -58,16 +57,11 @@ def _frame(trace: Trace, shown: int) -> str:
             "shown": shown,
             "left_out": len(trace.messages) - shown,
             "counts": [(each, trace.counts[each]) for each in Severity],
-            "totals": [_total(method, each.count, each.seconds) for method, each in sorted(trace.totals.items())],
+            "totals": [(method, f"{each.count:,}", *each.times) for method, each in sorted(trace.totals.items())],
             "starts": [each.entry.message for each in trace.messages if each.entry.event is Event.START][:20],
             "origins": [trace.models[each].origin for each in sorted({each.protocol for each in trace.messages})],
         },
     )
-
-
-def _total(method: str, count: int, seconds: list[float]) -> tuple[str, str, str, str]:
-    middle, longest = (f"{median(seconds):.3f} s", f"{max(seconds):.3f} s") if seconds else ("", "")
-    return method, f"{count:,}", middle, longest
 
 
 # --- Data ------------------------------------------------------------------------------------------------------------

@@ -22,10 +22,6 @@ from acpgen.trace.values import Misfit
 MOST = 10_000
 """The most findings of each severity that are kept. The others are counted."""
 
-MOST_CONNECTIONS = 1_000
-"""The most connections that are followed at once. The oldest is left for a new one."""
-
-
 FULL = ".1"
 """The end of the name of a file that was full."""
 
@@ -143,8 +139,6 @@ class _Reader:
         if key in self._open and entry.event is Event.START and not continues(entry):
             self._finish(key, is_cut=False)
         if key not in self._open:
-            if len(self._open) >= MOST_CONNECTIONS:
-                self._finish(next(iter(self._open)), is_cut=True)
             name = key or (str(self._starts) if self._starts else "")
             conversation = Conversation(self._trace.models, self._trace.totals, is_partial=continues(entry))
             self._open[key] = _Open(name, conversation, None if self._shows_secrets else Masking())

@@ -12,9 +12,6 @@ from acpgen.schema.session_facts import Tasks, Turn, Updates
 from acpgen.trace.lines import Place
 from acpgen.trace.values import Misfit
 
-MAX_TASKS = 10_000
-"""The most tasks of a session that are followed."""
-
 
 @dataclass(slots=True)
 class _Session:
@@ -157,7 +154,7 @@ def _update(updates: Updates, params: Any, state: _Session, *, model: ir.Model, 
 def _follow_task(tasks: Tasks, task: str, update: Any, *, state: _Session, place: Place) -> None:
     if update.get(tasks.status) in tasks.ended:
         state.tasks[task] = None
-    elif len(state.tasks) < MAX_TASKS:
+    else:
         first = state.tasks.setdefault(task, place)
         if first is None and tasks.status in update:  # it goes on
             state.tasks[task] = place

@@ -18,7 +18,6 @@ from acpgen.emit.source import (
     docstring,
     enclosed,
     identifier,
-    is_immutable,
     listed,
     literal,
     value_with,
@@ -131,7 +130,7 @@ class PydanticClass:
             return {}
         known = value(field.default, self._model)
         made = {"default_factory": f"lambda: {untyped(known, field.type, self._model)}"}
-        return {"default": known} if is_immutable(field.default) else made
+        return {"default": known} if isinstance(field.default, ir.Literal) else made
 
 
 def is_tag(struct: ir.Struct, field: ir.Field, model: ir.Model) -> bool:
