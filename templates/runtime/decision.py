@@ -1,4 +1,4 @@
-"""Answers that decide something: what has not been awaited yet is neither yes nor no."""
+"""Answers that decide something: what has not been awaited yet is neither yes nor no. And functions that explain."""
 
 from __future__ import annotations
 
@@ -97,3 +97,23 @@ def decides(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Decisi
 def asks(method: F) -> F:
     """The same for a method of a stub. To type checkers it is still `async`, so that a subclass may override it."""
     return cast("F", decides(cast("Any", method)))
+
+
+def explains(function: F) -> F:
+    """Let a function that is called with what it does not take name the caller, and the argument.
+
+    It is for functions that look into their arguments, and are not called for each message.
+    """
+
+    @wraps(cast("Any", function))
+    def _explained(*args: Any, **named: Any) -> Any:
+        try:
+            return cast("Any", function)(*args, **named)
+        except Exception as error:
+            from .on_demand.mistakes import in_own_call
+
+            if (mistake := in_own_call(error)) is None:
+                raise
+            raise mistake from error
+
+    return cast("F", _explained)

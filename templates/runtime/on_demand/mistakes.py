@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 _MAX_NAMED: Final = 4
 _MAX_SHOWN: Final = 100
+_MISTAKES: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What Python raises for wrong values. Other errors may be no fault of the code."""
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
@@ -47,9 +49,7 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(
-    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
-) -> TypeError | None:
+def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -59,9 +59,7 @@ def in_handler(
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(
-    handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError
-) -> TypeError | None:
+def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
@@ -69,7 +67,7 @@ def _in_handler(
         return None
     if error.__traceback__.tb_next is not None:
         return _in_override(kind, error) or in_argument(error)
-    if inspect.isawaitable(found):
+    if inspect.isawaitable(found) or not isinstance(error, (AttributeError, TypeError)):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -105,20 +103,37 @@ def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionTy
             yield name, theirs, ours[0]
 
 
-def in_argument(error: BaseException) -> TypeError | None:
+def in_argument(error: BaseException) -> Exception | None:
     """The explanation for a call of a function of this package that has failed there; None for any other error."""
-    frames = [each for each in walk_tb(error.__traceback__) if not _is_of_python(each[0])]
+    return _in_call([*walk_tb(error.__traceback__)], error)
+
+
+def in_own_call(error: Exception) -> Exception | None:
+    """The same for a function that asks for it, which the error has not left yet."""
+    stack, frame = list[tuple[FrameType, int]](), sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not (stack and not _is_ours_or_python(stack[-1][0])):
+        stack.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return safely(_in_call, [*reversed(stack), *walk_tb(error.__traceback__)], error, otherwise=None)
+
+
+def _in_call(passed: list[tuple[FrameType, int]], error: BaseException) -> Exception | None:
+    """The explanation for an error that has passed these frames."""
+    frames = [each for each in passed if not _is_of_python(each[0])]
     ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
     start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
-    if not start or not all(ours[start:]):
+    if not start or not all(ours[start:]) or _is_ours(type(error).__module__):
         return None
     place = _place(*frames[start - 1])
-    called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), frames[start][0])
-    if place in str(error):  # it was explained already
+    called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), None)
+    if called is None or place in str(error):  # Python says what is wrong, or it was explained already
         return None
     misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
-    what = misfit or f"failed: {reason_of(error)}"
-    return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
+    if misfit is None and not isinstance(error, _MISTAKES):
+        return None
+    name, what = getattr(called.f_code, "co_qualname", called.f_code.co_name), misfit or f"failed: {reason_of(error)}"
+    kind = ValueError if misfit is None and isinstance(error, ValueError) else TypeError
+    return kind(f"{name}, called by {place}, {what}")
 
 
 def _misfit_in_call(called: FrameType) -> str | None:
@@ -140,6 +155,10 @@ def _misfit_in_call(called: FrameType) -> str | None:
 
 def _is_private(frame: FrameType) -> bool:
     return frame.f_code.co_name.startswith("_") and not frame.f_code.co_name.endswith("__")
+
+
+def _is_ours_or_python(frame: FrameType) -> bool:
+    return _is_ours(frame.f_globals.get("__name__", "")) or _is_of_python(frame)
 
 
 def _is_of_python(frame: FrameType) -> bool:
@@ -295,7 +314,9 @@ def _fault(value: Any, kind: Any, error: Exception) -> str:
 
 def reason_of(error: BaseException) -> str:
     """The text of an error that a value has caused."""
-    return "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "it contains itself, or is nested too deeply"
+    return f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
 
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
