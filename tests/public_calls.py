@@ -42,10 +42,18 @@ LEFT_OUT = {
     "Session": "`SessionClient` makes it",
     "StoredAgent": "is extended, with a store",
     "StreamTransport": "gets what asyncio makes",
+    "connect_http.settings": "are arguments of a library, which says what is wrong with them",
+    "connect_websocket.settings": "are arguments of a library",
+    "encode.value": "is as deep as Python allows: a check would cost each message",
+    "main": "is a command: what it gets are texts",
     "Turn": "`Session.prompt` makes it",
+    "Wire": "a connection makes it",
     "UnsetType": "is an enumeration with one member",
 }
-"""What is not called, by its name, with the reason."""
+"""What is not called, or an argument that stays as it is, by its name, with the reason."""
+
+PROGRAMS = {"run_agent", "run_conductor", "run_proxy"}
+"""What is called where no event loop runs."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,16 @@ class Callee:
         """What the user passes."""
         found = [*inspect.signature(self.function).parameters.values()]
         return found[1:] if self.needs_instance else found
+
+    @property
+    def is_async(self) -> bool:
+        """True for a coroutine function."""
+        return inspect.iscoroutinefunction(inspect.unwrap(self.function))
+
+    @property
+    def is_helper(self) -> bool:
+        """True for a function or class of a helper."""
+        return ".helpers." in self.function.__module__
 
     @property
     def needs_instance(self) -> bool:

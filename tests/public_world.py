@@ -26,21 +26,24 @@ class World:
 
     def __init__(self, acp: ModuleType, sources: SchemaChoice, folder: Path) -> None:
         self.acp = acp
-        self.one: Any = acp if hasattr(acp, "encode") else importlib.import_module(f"{acp.__name__}.v{sources.protocol}")
+        self.one: Any = getattr(acp, f"v{sources.protocol}", acp)
         self.helpers: Any = importlib.import_module(f"{self.one.__name__}.helpers")
         self.folder = folder
         self.samples = Samples(model_for(sources), full=True)
         self.agent: Any = None
         self.client: Any = None
         self.connection: Any = None
+        self.sessions: Any = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> World:
         """Open the connections."""
         answers = self._answers(self.one.AGENT_METHODS)
-        others = {name: answer for name, answer in answers.items() if name not in ("initialize", "session/new", "session/prompt")}
-        self.agent = await self._stub("RemoteAgent", self.helpers.ScriptedAgent(script, answers=others))
-        self.client = await self._stub("RemoteClient", self.helpers.ScriptedClient(answers=self._answers(self.one.CLIENT_METHODS)))
+        for name in ("initialize", "session/new", "session/prompt"):  # which it does by itself
+            del answers[name]
+        self.agent = await self._stub("RemoteAgent", self.helpers.ScriptedAgent(script, answers=answers))
+        answers = self._answers(self.one.CLIENT_METHODS)
+        self.client = await self._stub("RemoteClient", self.helpers.ScriptedClient(answers=answers))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -48,7 +51,7 @@ class World:
 
     def _answers(self, methods: Mapping[str, Any]) -> dict[str, Any]:
         names = {each.name: getattr(each.result, "__name__", "") for each in methods.values()}
-        return {method: self.samples.named(name) if name and name != "NoneType" else None for method, name in names.items()}
+        return {each: None if name in ("", "NoneType") else self.samples.named(name) for each, name in names.items()}
 
     async def _stub(self, name: str, peer: Any) -> Any:
         here, there = self.acp.memory_transports()
@@ -56,9 +59,11 @@ class World:
         self.connection = self.acp.Connection(here, unchecked(self.acp))
         self._stack.push_async_callback(self.connection.close)
         stub = getattr(self.one, name)(self.connection)
-        base = getattr(self.one, "Agent" if name == "RemoteClient" else "Client", None)
-        if base is not None:
-            self.connection.start(base(stub))
+        bases = {"RemoteClient": (self.one, "Agent"), "RemoteAgent": (self.helpers, "SessionClient")}
+        if (base := getattr(*bases[name], None)) is not None:
+            handler = base(stub)
+            self.connection.start(handler)
+            self.sessions = handler if name == "RemoteAgent" else self.sessions
         return stub
 
     # --- Arguments ---------------------------------------------------------------------------------------------------
@@ -69,14 +74,18 @@ class World:
 
     def fitting(self, callee: Callee) -> dict[str, Any]:
         """The arguments that a callee needs; those that have a default are left out."""
-        needed = (each for each in callee.parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD)
-        return {each.name: self._argument(callee, each) for each in needed}
+        needed = (each for each in callee.parameters if each.default is each.empty)
+        return {each.name: self._argument(callee, each) for each in needed if each.kind is not each.VAR_KEYWORD}
 
     def _argument(self, callee: Callee, parameter: inspect.Parameter) -> Any:
         kind = str(parameter.annotation).strip("'")
         makers = (BY_NAME.get(f"{callee.name}.{parameter.name}"), BY_NAME.get(parameter.name), BY_TYPE.get(kind))
         make = next(filter(None, makers), None)
         return self.sample(kind) if make is None else make(self)
+
+    async def call(self, callee: Callee, **other: Any) -> Any:
+        """Call it with arguments that fit, but for `other`."""
+        return called(callee, {**self.fitting(callee), **other}, await self.instance(callee))
 
     async def instance(self, callee: Callee) -> Any:
         """An instance of the class of a callee, if it needs one."""
@@ -97,15 +106,15 @@ class World:
     def ended(self) -> Any:
         """A transport whose other end is closed: nothing waits for it."""
         here, there = self.acp.memory_transports()
-        asyncio.ensure_future(there.close())
+        self._closing = asyncio.ensure_future(there.close())
         return here
 
     async def stored_agent(self) -> Any:
-        kind = type("Stored", (self.helpers.StoredAgent,), {"store": self.helpers.SqliteStore(":memory:"), "work": work})
-        return kind(self.client)
+        parts = {"store": self.helpers.SqliteStore(":memory:"), "work": work}
+        return type("Stored", (self.helpers.StoredAgent,), parts)(self.client)
 
     async def session(self) -> Any:
-        return await self.helpers.SessionClient(self.agent).open("/")
+        return await self.sessions.open("/")
 
     async def turn(self) -> Any:
         return (await self.session()).prompt("Hello")
@@ -149,6 +158,19 @@ class World:
         self._stack.callback(ends[1].close)
         self._stack.callback(writer.close)
         return self.acp.StreamTransport(reader, writer)
+
+    def store_maker(self) -> Any:
+        store = self.helpers.SqliteStore(":memory:")
+
+        async def make() -> Any:
+            return store
+
+        return make
+
+    def exited(self) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(self.sample("TerminalExitStatus"))
+        return future
 
 
 async def script(turn: Any) -> None:
@@ -195,9 +217,10 @@ BY_TYPE: Makers = {
     "AnyMessage": lambda world: world.helpers.AgentMessage(),
     "Awaitable[Any]": lambda world: world.agent.session_new(world.sample("NewSessionRequest")),
     "C": lambda world: world.helpers.ToolCall(),
+    "F": lambda _: always,
     "Callable[..., T]": lambda _: later,
     "Callable[P, Coroutine[Any, Any, T]]": lambda _: later,
-    "Callable[[], Awaitable[SessionStore]]": lambda world: store_maker(world),
+    "Callable[[], Awaitable[SessionStore]]": lambda world: world.store_maker(),
     "Callable[[], Awaitable[T]]": lambda _: later,
     "Callable[[], object]": lambda _: always,
     "Callable[[Any], Handler]": lambda world: lambda _: world.one.Client(world.agent),
@@ -251,7 +274,7 @@ BY_TYPE: Makers = {
     "StoredSession": lambda world: world.made("StoredSession"),
     "_ModelChoice": lambda _: type("Choice", (), {"model_id": "m"}),
     "_SessionResult": lambda world: world.sample("NewSessionResponse"),
-    "asyncio.Future[TerminalExitStatus]": lambda world: done(world),
+    "asyncio.Future[TerminalExitStatus]": lambda world: world.exited(),
     "dict[str, Any]": lambda _: {},
     "dict[str, str]": lambda _: {},
     "frozenset[N]": lambda _: frozenset(),
@@ -271,6 +294,8 @@ BY_NAME: Makers = {
     "factory": lambda world: world.one.Agent if hasattr(world.one, "Agent") else world.one.Proxy,
     "connect.factory": lambda world: world.one.Client,
     "connect_http.factory": lambda world: world.one.Client,
+    "connect_http.url": lambda _: "http://127.0.0.1:9/",
+    "advertise.handler": lambda world: getattr(world.one, "Agent", None) or world.one.Proxy,
     "connect_url.factory": lambda world: world.one.Client,
     "connect_websocket.factory": lambda world: world.one.Client,
     "spawn_agent.factory": lambda world: world.one.Client,
@@ -310,18 +335,3 @@ INSTANCES: Makers = {
     "Turn": World.turn,
 }
 """An instance by its class, where the constructor is not what a user calls."""
-
-
-def store_maker(world: World) -> Any:
-    store = world.helpers.SqliteStore(":memory:")
-
-    async def make() -> Any:
-        return store
-
-    return make
-
-
-def done(world: World) -> Any:
-    future = asyncio.get_running_loop().create_future()
-    future.set_result(world.sample("TerminalExitStatus"))
-    return future

@@ -57,7 +57,7 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
     "_decode": ("DecodeError", "Drop"),
-    "decision": ("Decision", "decides"),
+    "decision": ("Decision", "decides", "explains"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "on_demand/__init__": (),
     "on_demand/misnamed": (),

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
+from .decision import explains
 from .dispatch import check_factory
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions, options_or_default
@@ -20,6 +21,7 @@ from .stdio import AnyFactory, serve_agent
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
 
+@explains
 def asgi_app(
     factory: AnyFactory,
     *,

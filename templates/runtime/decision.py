@@ -99,6 +99,23 @@ def asks(method: F) -> F:
     return cast("F", decides(cast("Any", method)))
 
 
+# --- Mistakes --------------------------------------------------------------------------------------------------------
+
+
+def explain(error: Exception, *, is_passing: bool = False) -> None:
+    """Raise a clearer error in place of one that a call of this package has caused, if there is one.
+
+    With `is_passing`, the error has not left the package yet.
+    """
+    if isinstance(error, OSError):  # it says what is wrong, and is no mistake of the code
+        return
+    from .on_demand.mistakes import in_argument, in_own_call
+
+    mistake = in_own_call(error) if is_passing else in_argument(error)
+    if mistake is not None:
+        raise mistake from error
+
+
 def explains(function: F) -> F:
     """Let a function that is called with what it does not take name the caller, and the argument.
 
@@ -110,10 +127,7 @@ def explains(function: F) -> F:
         try:
             return cast("Any", function)(*args, **named)
         except Exception as error:
-            from .on_demand.mistakes import in_own_call
-
-            if (mistake := in_own_call(error)) is None:
-                raise
-            raise mistake from error
+            explain(error, is_passing=True)
+            raise
 
     return cast("F", _explained)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from .._base import UnsetType
+from ..decision import explains
 from ..errors import InvalidParamsError
 from ..transport import current_peer_kind
 from ..types import McpServer
@@ -67,6 +68,7 @@ class AcpParameters:
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
 
+@explains
 def mcp_parameters(
     servers: Iterable[McpServer] | UnsetType,
     *,

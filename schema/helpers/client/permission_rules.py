@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from ..decision import explains
 from .permission_file import PermissionFile
 from .permission_records import read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
@@ -180,6 +181,7 @@ class PermissionRules:
     no regular file, and `OSError` if it cannot be read.
     """
 
+    @explains
     def __init__(self, *rules: PermissionRule, path: str | os.PathLike[str] | None = None) -> None:
         self._rules: Final = rules
         self._file: Final = None if path is None else PermissionFile(path)

@@ -128,12 +128,20 @@ def _in_call(passed: list[tuple[FrameType, int]], error: BaseException) -> Excep
     called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), None)
     if called is None or place in str(error):  # Python says what is wrong, or it was explained already
         return None
-    misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
+    calls = [frame for frame, _ in frames[start:]] if error.__cause__ is None else []
+    misfit = next(filter(None, (safely(_misfit_in_call, each, otherwise=None) for each in calls)), None)
     if misfit is None and not isinstance(error, _MISTAKES):
         return None
-    name, what = getattr(called.f_code, "co_qualname", called.f_code.co_name), misfit or f"failed: {reason_of(error)}"
     kind = ValueError if misfit is None and isinstance(error, ValueError) else TypeError
-    return kind(f"{name}, called by {place}, {what}")
+    return kind(f"{_name_in(called)}, called by {place}, {misfit or f'failed: {reason_of(error)}'}")
+
+
+def _name_in(called: FrameType) -> str:
+    """The name of the function that runs, for a method with the class of its object, which the user may know."""
+    name, owner = called.f_code.co_name, called.f_locals.get("self")
+    if owner is None:
+        return name
+    return type(owner).__name__ if name == "__init__" else f"{type(owner).__name__}.{name}"
 
 
 def _misfit_in_call(called: FrameType) -> str | None:
@@ -159,6 +167,10 @@ def _is_private(frame: FrameType) -> bool:
 
 def _is_ours_or_python(frame: FrameType) -> bool:
     return _is_ours(frame.f_globals.get("__name__", "")) or _is_of_python(frame)
+
+
+def _is_of_asyncio(frame: FrameType) -> bool:
+    return bool(frame.f_globals.get("__name__", "").startswith("asyncio."))
 
 
 def _is_of_python(frame: FrameType) -> bool:
@@ -236,9 +248,9 @@ def in_message(call: str, message: Any, error: Exception) -> TypeError:
 def caller() -> str:
     """The place in the user's code that has called this package, for a message; empty if there is none."""
     frame = inspect.currentframe()
-    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame is not None and _is_ours_or_python(frame) and not _is_of_asyncio(frame):
         frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__", "").startswith("asyncio."):
+    if frame is None or _is_of_asyncio(frame):
         return ""
     return f", called by {_place(frame, frame.f_lineno)},"
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ..client import Client, RemoteAgent
+from ..decision import explains
 from ..errors import InternalError, InvalidParamsError, RequestError, ResourceNotFoundError
 from ..types import ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse
 
@@ -51,6 +52,7 @@ class Files:
     not part of the text, and a file that has one keeps it.
     """
 
+    @explains
     def __init__(self, *roots: str | os.PathLike[str], write: bool = True, max_bytes: int = 8 << 20) -> None:
         self.roots: Final = tuple(os.path.realpath(root) for root in roots)
         self.write: Final = write

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from ..client import Client, RemoteAgent
+from ..decision import explains
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, InvalidRequestError, ResourceNotFoundError
 from ..types import (
@@ -104,6 +105,7 @@ class Terminals:
     `on_output` is called with each terminal and its new text.
     """
 
+    @explains
     def __init__(
         self,
         *,
@@ -265,6 +267,7 @@ class TerminalClient(Client):
         await super().connection_closed(reason)
 
 
+@explains
 def terminal_subject(params: CreateTerminalRequest, *, cwd: str | None = None) -> PermissionSubject:
     """A command as the subject of a permission: with arguments, folder and the variables of the agent.
 
