@@ -60,10 +60,10 @@ class World:
         self._stack.push_async_callback(self.connection.close)
         stub = getattr(self.one, name)(self.connection)
         bases = {"RemoteClient": (self.one, "Agent"), "RemoteAgent": (self.helpers, "SessionClient")}
-        if (base := getattr(*bases[name], None)) is not None:
-            handler = base(stub)
-            self.connection.start(handler)
-            self.sessions = handler if name == "RemoteAgent" else self.sessions
+        base = getattr(*bases[name], None) or importlib.import_module(f"{self.acp.__name__}.dispatch").Handler
+        handler = base(stub)
+        self.connection.start(handler)
+        self.sessions = handler if name == "RemoteAgent" else self.sessions
         return stub
 
     # --- Arguments ---------------------------------------------------------------------------------------------------
@@ -92,7 +92,8 @@ class World:
         if not callee.needs_instance:
             return None
         name = callee.owner.__name__
-        made = INSTANCES[name](self) if name in INSTANCES else self.made(name)
+        make = INSTANCES.get(callee.name) or INSTANCES.get(name)
+        made = self.made(name) if make is None else make(self)
         return await made if inspect.iscoroutine(made) else made
 
     def made(self, name: str) -> Any:
@@ -324,6 +325,7 @@ BY_NAME: Makers = {
 INSTANCES: Makers = {
     "ActiveSession": World.active_session,
     "ClientTerminal": World.terminal,
+    "Connection.request": lambda world: world.connection,  # one that is started
     "MemoryTransport": lambda world: world.acp.memory_transports()[0],
     "RunningToolCall": lambda world: world.helpers.tool_call(world.client, "s", "T").__aenter__(),
     "ScriptedAgent": lambda world: world.scripted("ScriptedAgent"),
