@@ -239,15 +239,14 @@ def test_stubs_in_another_thread(world: World, *, is_blocking: bool) -> None:
     """One that is awaited in another event loop says so; the blocking form explains wrong params."""
 
     def in_thread(stub: Any, methods: list[str]) -> list[str]:
-        calls: list[Callable[[], object]] = [
-            (
-                (lambda name=name: getattr(world.acp.blocking(stub), name)(object()))
-                if is_blocking
-                else (lambda name=name: asyncio.run(awaited(getattr(stub, name), stub.METHODS)))
-            )
-            for name in methods
-        ]
-        return [last_line(error) for call in calls if (error := failure_in(call)) is not None]
+        def call(name: str) -> None:
+            if is_blocking:
+                getattr(world.acp.blocking(stub), name)(object())
+            else:
+                asyncio.run(awaited(getattr(stub, name), stub.METHODS))
+
+        failures = [failure_in(partial(call, name)) for name in methods]
+        return [last_line(error) for error in failures if error is not None]
 
     async def awaited(method: Any, records: Any) -> None:
         record = next(each for each in records.values() if each.handler == method.__name__)

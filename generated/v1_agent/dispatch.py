@@ -233,7 +233,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except Exception as error:
         _explain(handler, record.handler, found, error)
         raise
     try:
@@ -264,7 +264,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except Exception as error:
         _explain(handler, record.handler, found, error)
         raise
 
@@ -275,13 +275,15 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
     try:
         found = getattr(handler, name)(*values)
         return await found
-    except (AttributeError, TypeError, RecursionError) as error:
+    except Exception as error:
         _explain(handler, name, found, error)
         raise
 
 
-def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError | RecursionError) -> None:
+def _explain(handler: Handler, name: str, found: Any, error: Exception) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
+    if isinstance(error, (RequestError, OSError)):  # they say what is wrong, and are no mistakes of the code
+        return
     from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)

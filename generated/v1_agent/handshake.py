@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ._base import Gate, Method, Struct
 from ._decode import DecodeError, Drop, excerpt
+from .decision import explains
 from .dispatch import Codec, Handler, overrides, wire_name
 from .errors import InvalidRequestError, RequestError
 from .message import Message
@@ -347,6 +348,7 @@ def _opens(value: Any) -> bool:
     return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
 
 
+@explains
 def advertise(handler: Handler | type[Handler], message: T) -> T:
     """A copy of `message` that advertises the methods that the class of `handler` overrides.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .connection import Connection
-from .decision import Decision, decides
+from .decision import Decision, decides, explains
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
@@ -57,6 +57,7 @@ __all__ = [
     "blocking",
     "connect", "current_peer_kind",
     "decides", "dispatch_notification", "dispatch_request",
+    "explains",
     "memory_transports",
     "run_agent",
     "serve_agent", "serve_stdio", "spawn_agent",

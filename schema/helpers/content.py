@@ -87,7 +87,8 @@ def items_of(values: Iterable[T], name: str) -> list[T]:
     except TypeError as error:
         if hasattr(values, "__iter__"):
             raise
-        raise TypeError(f"{name} must be a list, and not of the class {type(values).__name__}") from error
+        hint = ": is an `await` missing?" if hasattr(values, "__await__") else ""
+        raise TypeError(f"{name} must be a list, and not of the class {type(values).__name__}{hint}") from error
 
 
 def _base64(data: bytes | str) -> str:

@@ -126,9 +126,8 @@ def spawn_agent(
     if extra_env is not None:
         env = {**(os.environ if env is None else env), **extra_env}
     options = options_or_default(options)
-    start = partial(
-        start_process, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=float(terminate_seconds), options=options
-    )
+    seconds = float(terminate_seconds)  # not only when the process is to end
+    start = partial(start_process, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=seconds, options=options)
     return AgentProcess(factory, start, options, params)
 
 

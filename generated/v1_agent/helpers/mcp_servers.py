@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from .._base import UnsetType
+from ..decision import explains
 from ..errors import InvalidParamsError
 from ..transport import current_peer_kind
 from ..types import McpServer
@@ -69,6 +70,7 @@ class AcpParameters:
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
 
+@explains
 def mcp_parameters(
     servers: Iterable[McpServer] | UnsetType,
     *,

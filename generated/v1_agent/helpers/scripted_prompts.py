@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codec import encode
+from ..decision import explains
 from ..errors import InvalidParamsError
 from ..types import ContentBlock
 from .content import as_block
@@ -55,6 +56,7 @@ class ScriptedPrompts(ScriptedPeer):
 
     wait_seconds = 30.0
 
+    @explains
     def __init__(
         self, *, capabilities: Mapping[str, Any] | None = None, answers: Mapping[str, Answer] | None = None
     ) -> None:

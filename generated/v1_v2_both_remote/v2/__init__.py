@@ -9,7 +9,7 @@ From ACP v2, 2026-11-02.
 from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
 from ..connection import Connection
-from ..decision import Decision, decides
+from ..decision import Decision, decides, explains
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
@@ -176,7 +176,7 @@ __all__ = [
     "blocking",
     "connect", "current_peer_kind",
     "decides", "decode", "dispatch_notification", "dispatch_request",
-    "encode",
+    "encode", "explains",
     "memory_transports",
     "run_agent",
     "serve_agent", "serve_stdio", "spawn_agent",

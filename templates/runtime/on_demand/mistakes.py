@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from opcode import opname
 from traceback import walk_tb
 from types import FrameType, FunctionType, MemberDescriptorType, UnionType
 from typing import (
@@ -128,12 +129,22 @@ def _in_call(passed: list[tuple[FrameType, int]], error: BaseException) -> Excep
     called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), None)
     if called is None or place in str(error):  # Python says what is wrong, or it was explained already
         return None
-    calls = [frame for frame, _ in frames[start:]] if error.__cause__ is None else []
+    calls = [] if error.__cause__ is not None or _is_meant(error) else [frame for frame, _ in frames[start:]]
     misfit = next(filter(None, (safely(_misfit_in_call, each, otherwise=None) for each in calls)), None)
     if misfit is None and not isinstance(error, _MISTAKES):
         return None
     kind = ValueError if misfit is None and isinstance(error, ValueError) else TypeError
     return kind(f"{_name_in(called)}, called by {place}, {misfit or f'failed: {reason_of(error)}'}")
+
+
+def _is_meant(error: BaseException) -> bool:
+    """True if the code of this package has raised the error, with a text of its own."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not _is_ours(last.tb_frame.f_globals.get("__name__", "")):
+        return False
+    return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _name_in(called: FrameType) -> str:

@@ -96,7 +96,8 @@ def plan(session_id: str, entries: Iterable[str | PlanEntry], *, plan_id: str = 
 
 def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:
     """The commands that the user can run now, in the place of those before; `command` makes one."""
-    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=items_of(commands, "commands")))
+    given = items_of(commands, "commands")
+    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given))
 
 
 def command(name: str, description: str, *, hint: str | None = None) -> AvailableCommandCommand:

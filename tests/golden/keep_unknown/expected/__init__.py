@@ -11,7 +11,7 @@ from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .connection import Connection
-from .decision import Decision, decides
+from .decision import Decision, decides, explains
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -57,7 +57,7 @@ __all__ = [
     "blocking",
     "current_peer_kind",
     "decides", "decode", "dispatch_notification", "dispatch_request",
-    "encode",
+    "encode", "explains",
     "memory_transports",
     "run_agent",
     "serve_agent", "serve_stdio",

@@ -12,7 +12,7 @@ from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
-from .decision import Decision, decides
+from .decision import Decision, decides, explains
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -68,7 +68,7 @@ __all__ = [
     "blocking",
     "connect", "current_peer_kind",
     "decides", "decode", "dispatch_notification", "dispatch_request",
-    "encode",
+    "encode", "explains",
     "memory_transports",
     "run_agent",
     "serve_agent", "serve_stdio", "spawn_agent",

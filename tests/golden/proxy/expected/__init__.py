@@ -11,7 +11,7 @@ from ._decode import DecodeError, Drop
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
-from .decision import Decision, decides
+from .decision import Decision, decides, explains
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -68,7 +68,7 @@ __all__ = [
     "blocking",
     "current_peer_kind",
     "decides", "decode", "dispatch_notification", "dispatch_request",
-    "encode",
+    "encode", "explains",
     "memory_transports",
     "run_conductor", "run_proxy",
     "serve_conductor", "serve_proxy", "serve_stdio",
