@@ -34,6 +34,7 @@ class World:
         self.client: Any = None
         self.connection: Any = None
         self.sessions: Any = None
+        self.scripted_agent: Any = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> World:
@@ -41,7 +42,9 @@ class World:
         answers = self._answers(self.one.AGENT_METHODS)
         for name in ("initialize", "session/new", "session/prompt"):  # which it does by itself
             del answers[name]
-        self.agent = await self._stub("RemoteAgent", self.helpers.ScriptedAgent(script, answers=answers))
+        self.scripted_agent = self.helpers.ScriptedAgent(script, answers=answers)
+        self.scripted_agent.wait_seconds = 0.05  # some wrong messages have no answer
+        self.agent = await self._stub("RemoteAgent", self.scripted_agent)
         answers = self._answers(self.one.CLIENT_METHODS)
         self.client = await self._stub("RemoteClient", self.helpers.ScriptedClient(answers=answers))
         return self
@@ -125,14 +128,13 @@ class World:
         return agent.session((await agent.session_new(self.one.NewSessionRequest(cwd="/", mcp_servers=[]))).session_id)
 
     def scripted_turn(self) -> Any:
-        return self.helpers.ScriptedTurn(self.scripted("ScriptedAgent"), {"sessionId": "s", "prompt": []})
+        return self.helpers.ScriptedTurn(self.scripted_agent, {"sessionId": "s", "prompt": []})
 
-    def scripted(self, name: str) -> Any:
+    async def scripted(self, name: str) -> Any:
         """A scripted peer that is connected to nobody who answers."""
         peer = self.made(name)
         peer.wait_seconds = 0.001
-        peer._transport = self.acp.memory_transports()[0]
-        return peer
+        return await self._stack.enter_async_context(peer.connected(self.acp.memory_transports()[0]))
 
     async def terminal(self) -> Any:
         return await self.helpers.Terminals().create(self.command())
@@ -265,7 +267,7 @@ BY_TYPE: Makers = {
     "RemoteClient": lambda world: world.client,
     "RequestError": lambda world: world.acp.RequestError("x"),
     "ScriptedTurn": World.scripted_turn,
-    "ScriptedTurns": lambda world: world.scripted("ScriptedAgent"),
+    "ScriptedTurns": lambda world: world.made("ScriptedAgent"),
     "Sequence[AuthMethod]": lambda world: [world.sample("AuthMethod")],
     "Sequence[str]": lambda _: [],
     "SessionClient": lambda world: world.helpers.SessionClient(world.agent),
