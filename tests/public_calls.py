@@ -24,6 +24,8 @@ LEFT_OUT = {
     "Call.forward": "is tried with overrides",
     "CapabilityError": "a stub raises it",
     "ClientTerminal": "`Terminals.create` makes it",
+    "Connection.request.method": "is what a stub passes: a check would cost each message",
+    "Connection.start_with.method": "is what a stub passes",
     "Decision": "`decides` makes it",
     "Decision.send": "an event loop calls it",
     "Decision.throw": "an event loop calls it",
@@ -35,6 +37,8 @@ LEFT_OUT = {
     "Method": "`methods.py` makes it",
     "Method.replaced": "the package calls it",
     "RunningToolCall": "`tool_call` makes it",
+    "Proxy.from_agent": "is overridden: a message makes the call that it gets",
+    "Proxy.from_client": "is overridden",
     "ScriptedAgent.die": "would end the process if it served stdin and stdout; here it does what `hang_up` does",
     "ScriptedClient.die": "as that of `ScriptedAgent`",
     "ScriptedTurn.die": "as that of `ScriptedAgent`",
@@ -116,7 +120,7 @@ def methods_of(acp: ModuleType, kind: type[Any]) -> Iterator[Callee]:
     for name in filter(lambda each: not each.startswith("_"), dir(kind)):
         owner = next(base for base in kind.__mro__ if name in vars(base) or base is object)
         function = inspect.unwrap(getattr(kind, name)) if callable(getattr(kind, name, None)) else None
-        is_ours = owner.__module__.startswith(acp.__name__) and "METHODS" not in vars(owner)
+        is_ours = owner.__module__.startswith(acp.__name__) and not vars(owner).get("METHODS")
         if is_ours and (inspect.isfunction(function) or inspect.ismethod(function)):
             callee = Callee(f"{kind.__name__}.{name}", getattr(kind, name), kind)
             if callee.parameters:

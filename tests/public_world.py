@@ -313,6 +313,8 @@ BY_NAME: Makers = {
     "Files.write_text.path": lambda world: world.file(),
     "FileClient.save_text.path": lambda world: world.file(),
     "StoredSession.id": lambda _: "s",
+    "RemoteAgent.supports.method": lambda _: "initialize",
+    "RemoteClient.supports.method": lambda _: "session_update",
     "target": lambda world: world.client,
     "type_": lambda world: world.one.Implementation,
     "decode.raw": lambda _: {"name": "n", "version": "1"},
@@ -329,6 +331,8 @@ INSTANCES: Makers = {
     "ClientTerminal": World.terminal,
     "Connection.request": lambda world: world.connection,  # one that is started
     "MemoryTransport": lambda world: world.acp.memory_transports()[0],
+    "RemoteAgent": lambda world: world.agent,
+    "RemoteClient": lambda world: world.client,
     "RunningToolCall": lambda world: world.helpers.tool_call(world.client, "s", "T").__aenter__(),
     "ScriptedAgent": lambda world: world.scripted("ScriptedAgent"),
     "ScriptedClient": lambda world: world.scripted("ScriptedClient"),

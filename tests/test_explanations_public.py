@@ -39,7 +39,7 @@ pytestmark = [
 HERE = Path(public_calls.__file__).name
 """The file of the calls."""
 SHARES = pytest.mark.parametrize("share", [199, pytest.param(7, marks=pytest.mark.full)], ids=["few", "many"])
-SECONDS = 5
+SECONDS = 60
 
 KINDS: dict[str, tuple[tuple[SchemaChoice, ...], RoleChoice, bool]] = {
     "v1": ((V1,), RoleChoice.BOTH, False),
