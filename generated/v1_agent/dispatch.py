@@ -145,10 +145,12 @@ class Remote:
 
     async def ext_method(self, method: str, params: Any) -> Any:
         """Call an extension method; its name is sent as it is, and should start with `_`."""
+        check_name(method)
         return await self._peer.request(method, params)
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """Send an extension notification; its name is sent as it is, and should start with `_`."""
+        check_name(method)
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
@@ -203,6 +205,14 @@ class Remote:
         from .on_demand.mistakes import in_call
 
         return in_call(type(self), record, params, error)
+
+
+def check_name(method: object) -> None:
+    """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
+    if not isinstance(method, str):
+        from .on_demand.mistakes import caller, shown
+
+        raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 
 
 def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
