@@ -214,8 +214,8 @@ HANDLERS: dict[str, tuple[str, str]] = {
     ),
     "a text for the entries of a plan": (
         'async def session_new(self, params): await self.client.session_update(plan("s", "Read the tests"))',
-        "session_new in line 10 of user_code.py, got a str ('Read the tests') for entries; "
-        "expected Iterable[str | PlanEntry]",
+        "session_new in line 10 of user_code.py, failed: entries is a text, and each of its letters would be an item: "
+        "write ['Read the tests']",
     ),
     "no bytes for an image": (
         'async def session_new(self, params): image({"a": 1}, "image/png")',

@@ -115,7 +115,7 @@ WRONG: dict[str, Callable[[ModuleType], Any]] = {
     "a struct of a user": _subclass,
     "a struct in itself": _struct_in_itself,
     "a stub": lambda acp: acp.RemoteClient(None),
-    "a handler": lambda acp: acp.Agent(None),
+    "a handler": lambda acp: acp.Agent(None) if hasattr(acp, "Agent") else acp.Proxy(None, None),
     "a coroutine": lambda _: _later(),
     "a decision": lambda acp: acp.decides(_later)(),
     "a generator": lambda _: iter(("a", "b")),

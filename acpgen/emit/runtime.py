@@ -59,6 +59,7 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
+    "explained": (),
     "on_demand/__init__": (),
     "on_demand/misnamed": (),
     "on_demand/mistakes": (),

@@ -145,10 +145,12 @@ class Remote:
 
     async def ext_method(self, method: str, params: Any) -> Any:
         """Call an extension method; its name is sent as it is, and should start with `_`."""
+        check_name(method)
         return await self._peer.request(method, params)
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """Send an extension notification; its name is sent as it is, and should start with `_`."""
+        check_name(method)
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
@@ -205,6 +207,14 @@ class Remote:
         return in_call(type(self), record, params, error)
 
 
+def check_name(method: object) -> None:
+    """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
+    if not isinstance(method, str):
+        from .on_demand.mistakes import caller, shown
+
+        raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
+
+
 def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
     """The name on the wire of one of `methods`, from that or from its name in Python; None if another version has it.
 
@@ -233,7 +243,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
-    except MISFITS as error:
+    except Exception as error:
         _explain(handler, record.handler, found, error)
         raise
     try:
@@ -264,7 +274,7 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     try:  # `call_handler`, inlined: each request comes here
         found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
-    except MISFITS as error:
+    except Exception as error:
         _explain(handler, record.handler, found, error)
         raise
 
@@ -275,13 +285,15 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
     try:
         found = getattr(handler, name)(*values)
         return await found
-    except MISFITS as error:
+    except Exception as error:
         _explain(handler, name, found, error)
         raise
 
 
 def _explain(handler: Handler, name: str, found: Any, error: Exception) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
+    if isinstance(error, (RequestError, OSError)):  # they say what is wrong, and are no mistakes of the code
+        return
     from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from .connection import Connection
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
+from .explained import explains
 from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport
@@ -17,6 +18,7 @@ AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
 """A factory, or one for each version of the protocol: the client chooses."""
 
 
+@explains
 def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) -> None:
     """Run an agent on stdin and stdout until the client closes them, or until SIGINT or SIGTERM.
 

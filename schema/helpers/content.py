@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from .._base import UNSET
+from ..explained import explains
 from ..types import (
     BlobResourceContents,
     ContentBlock,
@@ -32,22 +33,26 @@ def text(text: str) -> ContentBlockText:
     return ContentBlockText(text=text)
 
 
+@explains
 def image(data: bytes | str, mime_type: str) -> ContentBlockImage:
     """An image, from its bytes or from base64, with a type such as `image/png`."""
     return ContentBlockImage(data=_base64(data), mime_type=mime_type)
 
 
+@explains
 def audio(data: bytes | str, mime_type: str) -> ContentBlockAudio:
     """A sound, from its bytes or from base64, with a type such as `audio/wav`."""
     return ContentBlockAudio(data=_base64(data), mime_type=mime_type)
 
 
+@explains
 def link(uri: str, *, name: str | None = None, mime_type: str | None = None) -> ContentBlockResourceLink:
     """A link to a resource. Without a name, it gets the last part of the URI."""
     shown = name if name is not None else uri.rstrip("/").rpartition("/")[2] or uri
     return ContentBlockResourceLink(uri=uri, name=shown, mime_type=UNSET if mime_type is None else mime_type)
 
 
+@explains
 def resource(uri: str, contents: str | bytes, *, mime_type: str | None = None) -> ContentBlockResource:
     """A resource sent whole: text from a str, anything else from its bytes."""
     kind = UNSET if mime_type is None else mime_type
@@ -77,7 +82,13 @@ def items_of(values: Iterable[T], name: str) -> list[T]:
     """A list of the values of the argument `name`. Raises `TypeError` for a text, which has letters as its values."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name} is a text, and each of its letters would be an item: write [{values!r:.50}]")
-    return list(values)
+    try:
+        return [*iter(values)]
+    except TypeError as error:
+        if hasattr(values, "__iter__"):
+            raise
+        hint = ": is an `await` missing?" if hasattr(values, "__await__") else ""
+        raise TypeError(f"{name} must be a list, and not of the class {type(values).__name__}{hint}") from error
 
 
 def _base64(data: bytes | str) -> str:

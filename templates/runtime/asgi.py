@@ -13,6 +13,7 @@ from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
 from .dispatch import check_factory
+from .explained import explains
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions, options_or_default
 from .stdio import AnyFactory, serve_agent
@@ -20,6 +21,7 @@ from .stdio import AnyFactory, serve_agent
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
 
+@explains
 def asgi_app(
     factory: AnyFactory,
     *,

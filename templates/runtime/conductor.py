@@ -11,6 +11,7 @@ from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
 from .dispatch import ConnectionClosed, by_version, check_factory, version_of
 from .errors import InternalError, InvalidRequestError, RequestError
+from .explained import explains
 from .forms import FORMS
 from .hop import Hop
 from .message import Message, Unreadable
@@ -35,6 +36,7 @@ _OPENING: Final = next(iter(_NAMES), "")
 _CANCELLATION: Final = next((info.cancellation for info in PROTOCOLS.values() if info.cancellation is not None), None)
 
 
+@explains
 def run_proxy(factory: AnyProxy, agent: AnyAgent | None = None, *, options: ConnectionOptions | None = None) -> None:
     """Run a proxy on stdin and stdout until the client closes them, or until SIGINT or SIGTERM.
 
@@ -48,6 +50,7 @@ def run_proxy(factory: AnyProxy, agent: AnyAgent | None = None, *, options: Conn
     return _run([factory], agent, options, "run_proxy")
 
 
+@explains
 def run_conductor(
     proxies: Sequence[Component], agent: AnyAgent | None = None, *, options: ConnectionOptions | None = None
 ) -> None:

@@ -11,6 +11,7 @@ from ._base import MISFITS, Gate, Method, Struct
 from ._decode import DecodeError, Drop, excerpt
 from .dispatch import Codec, Handler, overrides, wire_name
 from .errors import InvalidRequestError, RequestError
+from .explained import explains
 from .message import Message
 from .options import logger
 
@@ -345,6 +346,7 @@ def _opens(value: Any) -> bool:
     return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
 
 
+@explains
 def advertise(handler: Handler | type[Handler], message: T) -> T:
     """A copy of `message` that advertises the methods that the class of `handler` overrides.
 

@@ -25,6 +25,7 @@ from http import HTTPStatus
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
+from ._decode import excerpt
 from .dispatch import ConnectionClosed
 from .options import Budget, ConnectionOptions, logger
 from .routing import HttpTransport, ServerTransport
@@ -74,8 +75,9 @@ class RemoteLimits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(f"{field.name} must be above 0")
+            value: object = getattr(self, field.name)
+            if not (isinstance(value, (int, float)) and value > 0):
+                raise ValueError(f"{field.name} must be above 0, and not {excerpt(value)}")
 
 
 class Refusal(Exception):

@@ -69,7 +69,7 @@ async def start_process(
         )
     except OSError as error:
         if cwd is not None and error.strerror:
-            error.strerror += _where(os.fspath(command[0]), os.path.abspath(cwd))
+            error.strerror += _where(os.fspath(command[0]), os.path.abspath(cwd)) if cwd else " (cwd is empty)"
         raise
     return ProcessTransport(
         control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options, what=what

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from http.cookiejar import CookieJar
 from typing import Any, overload
 
+from .explained import explains
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions, options_or_default
 from .remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket
@@ -45,6 +46,7 @@ def connect_http(
     silence_seconds: float | None = SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
+@explains
 def connect_http(
     factory: Any,
     url: str,
@@ -91,6 +93,7 @@ def connect_websocket(
     settings: Mapping[str, Any] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
+@explains
 def connect_websocket(
     factory: Any,
     url: str,
@@ -133,6 +136,7 @@ def connect_url(
     headers: Mapping[str, str] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
+@explains
 def connect_url(
     factory: Any,
     url: str,

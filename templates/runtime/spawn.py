@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
+from .explained import explain, explains
 from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .options import ConnectionOptions, options_or_default
 from .process import ProcessTransport, start_process
@@ -43,6 +44,7 @@ def connect(
 def connect(
     factory: ClientFactory[C], transport: Transport | ByteTransport, *, options: ConnectionOptions | None = None
 ) -> AgentConnection[C]: ...
+@explains
 def connect(
     factory: Any,
     transport: Transport | ByteTransport,
@@ -86,6 +88,7 @@ def spawn_agent(
     terminate_seconds: float = 3.0,
     options: ConnectionOptions | None = None,
 ) -> AgentProcess[C]: ...
+@explains
 def spawn_agent(
     factory: Any,
     command: Sequence[str | os.PathLike[str]],
@@ -123,9 +126,8 @@ def spawn_agent(
     if extra_env is not None:
         env = {**(os.environ if env is None else env), **extra_env}
     options = options_or_default(options)
-    start = partial(
-        start_process, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=terminate_seconds, options=options
-    )
+    seconds = float(terminate_seconds)  # not only when the process is to end
+    start = partial(start_process, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=seconds, options=options)
     return AgentProcess(factory, start, options, params)
 
 
@@ -204,13 +206,20 @@ class AgentConnection(Generic[C_co]):
         if self._is_entered:
             raise RuntimeError("this connection has been used in an `async with` block already: make another one")
         self._is_entered = True
-        agent: A = await self._block.__aenter__()
+        try:
+            agent: A = await self._block.__aenter__()
+        except Exception as error:
+            explain(error, is_passing=True)
+            raise
         return agent
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        return await self._block.__aexit__(kind, error, traceback)
+        is_handled = await self._block.__aexit__(kind, error, traceback)
+        if isinstance(error, Exception) and not is_handled:
+            explain(error)
+        return is_handled
 
 
 class AgentProcess(AgentConnection[C_co]):

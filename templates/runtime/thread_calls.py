@@ -13,6 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from .calls import running_loop
 from .dispatch import ConnectionClosed, Remote
+from .explained import explain
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,7 +63,8 @@ class BlockingStub:
 
     def __getattr__(self, name: str) -> Any:
         found: Any = getattr(self._stub, name)
-        return _blocked(found, self._stub, self._seconds) if inspect.iscoroutinefunction(found) else found
+        is_async = inspect.iscoroutinefunction(inspect.unwrap(found))  # which one that decides wraps
+        return _blocked(found, self._stub, self._seconds) if is_async else found
 
     def __repr__(self) -> str:
         return f"blocking({self._stub!r})"
@@ -85,9 +87,11 @@ def _call(
         raise _ended() from None
     try:
         return _result(call, loop, seconds)
-    except BaseException:
+    except BaseException as error:
         if loop.is_running():
             call.cancel()  # of no effect on one that is done
+        if isinstance(error, Exception):
+            explain(error, is_passing=True)
         raise
 
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from .errors import ParseError
+from .explained import explains
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
 
@@ -180,7 +181,13 @@ def _nothing() -> None:
 def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:
     """The transport itself, or a `LineTransport` for a transport of bytes, which is one that has `write`."""
     found: Any = transport
-    return LineTransport(found, options) if hasattr(transport, "write") else found
+    is_of_bytes = hasattr(transport, "write")
+    if not hasattr(transport, "read") or not (is_of_bytes or hasattr(transport, "send")):
+        from .on_demand.mistakes import caller, hint_for, shown
+
+        hint = hint_for(transport) or ", which has `read`, `write` and `close`"
+        raise TypeError(f"the transport{caller()} is {shown(transport)}; expected a ByteTransport{hint}")
+    return LineTransport(found, options) if is_of_bytes else found
 
 
 class LineBuffer:
@@ -454,6 +461,7 @@ class _Channel:
         self._room.release()
 
 
+@explains
 def memory_transports(max_messages: int = 64) -> tuple[MemoryTransport, MemoryTransport]:
     """The two ends of a connection in memory, for tests and for peers in one process."""
     one, other = _Channel(max_messages), _Channel(max_messages)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from .._base import UnsetType
 from ..errors import InvalidParamsError
+from ..explained import explains
 from ..transport import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal
@@ -69,6 +70,7 @@ class AcpParameters:
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
 
+@explains
 def mcp_parameters(
     servers: Iterable[McpServer] | UnsetType,
     *,

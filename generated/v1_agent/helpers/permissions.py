@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ..explained import explains
 from ..types import (
     PermissionOption,
     PermissionOptionKind,
@@ -57,6 +58,7 @@ class PermissionAnswer:
 # --- The agent's side ------------------------------------------------------------------------------------------------
 
 
+@explains
 def permission_options(*kinds: PermissionOptionKind) -> list[PermissionOption]:
     """Options with the usual names, one of each kind: by default "Allow" and "Reject", both once.
 
@@ -66,6 +68,7 @@ def permission_options(*kinds: PermissionOptionKind) -> list[PermissionOption]:
     return [PermissionOption(option_id=kind, name=_NAMES.get(kind, kind), kind=kind) for kind in kinds or _USUAL]
 
 
+@explains
 def permission_answer(options: Iterable[PermissionOption], response: RequestPermissionResponse) -> PermissionAnswer:
     """Read the response to a request that offered `options`.
 
@@ -85,6 +88,7 @@ def _chosen(options: Iterable[PermissionOption], response: RequestPermissionResp
 # --- The client's side -----------------------------------------------------------------------------------------------
 
 
+@explains
 def select_permission(params: RequestPermissionRequest, *kinds: PermissionOptionKind) -> RequestPermissionResponse:
     """The answer that chooses the first option of the first of these kinds that the agent offers.
 

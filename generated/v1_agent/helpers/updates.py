@@ -70,7 +70,8 @@ def plan(session_id: str, entries: Iterable[str | PlanEntry]) -> UpdateParams:
 
 def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:
     """The commands that the user can run now, in the place of those before; `command` makes one."""
-    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=list(commands)))
+    given = items_of(commands, "commands")
+    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given))
 
 
 def command(name: str, description: str, *, hint: str | None = None) -> AvailableCommand:
@@ -86,4 +87,4 @@ def mode(session_id: str, mode_id: str) -> UpdateParams:
 
 def config_options(session_id: str, options: Iterable[SessionConfigOption]) -> UpdateParams:
     """All configuration options with their values, in the place of those before."""
-    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=list(options)))
+    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=items_of(options, "options")))

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..codec import encode
 from ..errors import InvalidParamsError
+from ..explained import explains
 from ..types import ContentBlock
 from .content import as_block
 from .scripted_peer import Answer, ScriptedPeer
@@ -53,6 +54,7 @@ class ScriptedPrompts(ScriptedPeer):
 
     wait_seconds = 30.0
 
+    @explains
     def __init__(
         self, *, capabilities: Mapping[str, Any] | None = None, answers: Mapping[str, Answer] | None = None
     ) -> None:

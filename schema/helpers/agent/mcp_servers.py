@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from .._base import UnsetType
 from ..errors import InvalidParamsError
+from ..explained import explains
 from ..transport import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal
@@ -67,6 +68,7 @@ class AcpParameters:
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
 
+@explains
 def mcp_parameters(
     servers: Iterable[McpServer] | UnsetType,
     *,

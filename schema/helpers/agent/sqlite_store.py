@@ -16,6 +16,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from ..explained import explains
 from .memory import memory_of
 from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, StoredSession
 
@@ -70,6 +71,7 @@ class SqliteStore:
     `ValueError` for other names that SQLite does not take for those of files.
     """
 
+    @explains
     def __init__(self, path: str | os.PathLike[str]) -> None:
         _check_path(os.fspath(path))
         self._path = None if os.fspath(path) == _MEMORY else Path(path)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from ..codec import encode
+from ..explained import explains
 from ..types import SessionUpdate
 from .scripted_peer import Answer, ScriptedPeer
 
@@ -109,6 +110,7 @@ class ScriptedTurns(ScriptedPeer):
     FIRST_OF_CALL = "tool_call_update"
     """The update that begins a tool call."""
 
+    @explains
     def __init__(
         self,
         play: Callable[[ScriptedTurn], Any],

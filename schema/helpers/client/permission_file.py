@@ -55,10 +55,11 @@ class PermissionFile:
             handle = os.open(self.path, os.O_RDONLY | _AT_OPENING)
         except FileNotFoundError:
             return [], None
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(handle)
+            raise ValueError("it is no regular file")
         with open(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                raise ValueError("it is no regular file")
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError("it is too large")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, cast
 
+from ..explained import explains
+
 __all__: list[str] = []
 
 _SEPARATORS: Final = os.sep + (os.altsep or "")
@@ -104,6 +106,7 @@ class PermissionSubject:
     files: tuple[PermissionPath | None, ...] = field(init=False)
     place: PermissionPath | None = field(init=False)
 
+    @explains
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(resolve_path(each) for each in self.paths))
         place = None if self.folder is None else resolve_path(self.folder)

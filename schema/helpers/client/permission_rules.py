@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from ..explained import explains
 from .permission_file import FileBusyError, PermissionFile
 from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
@@ -191,6 +192,7 @@ class PermissionRules:
     no regular file, and `OSError` if it cannot be read.
     """
 
+    @explains
     def __init__(self, *rules: PermissionRule, path: str | os.PathLike[str] | None = None) -> None:
         self._rules: Final = rules
         self._file: Final = None if path is None else PermissionFile(path)

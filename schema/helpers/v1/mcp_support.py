@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+from ..explained import explains
 from ..types import InitializeResponse, McpCapabilities
 
 __all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]
@@ -12,6 +13,7 @@ McpKind: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 """How a server is reached. `acp` is through the connection with the client, by the extension `mcp-over-acp`."""
 
 
+@explains
 def mcp_capabilities(*accept: McpKind) -> McpCapabilities:
     """The `mcp_capabilities` of `AgentCapabilities` for what `mcp_parameters` accepts.
 
@@ -22,6 +24,7 @@ def mcp_capabilities(*accept: McpKind) -> McpCapabilities:
     return McpCapabilities(http="http" in accept, sse="sse" in accept, **more)
 
 
+@explains
 def mcp_kinds(response: InitializeResponse) -> frozenset[McpKind]:
     """The kinds that an agent accepts, by its response to `initialize`."""
     able = response.agent_capabilities.mcp_capabilities

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from ..codec import decode
+from ..explained import explains
 from ..transport import current_peer_kind
 from ..types import InitializeResponse, McpCapabilities
 
@@ -14,6 +15,7 @@ McpKind: TypeAlias = Literal["stdio", "http", "acp"]
 """How a server is reached. `acp` is through the connection with the client, by the extension `mcp-over-acp`."""
 
 
+@explains
 def mcp_capabilities(*accept: McpKind, allow_local: bool | None = None) -> McpCapabilities:
     """The `mcp` of the `session` capabilities for what `mcp_parameters` accepts, with the same `allow_local`.
 
@@ -23,6 +25,7 @@ def mcp_capabilities(*accept: McpKind, allow_local: bool | None = None) -> McpCa
     return decode(McpCapabilities, {kind: {} for kind in accept if is_local or kind != "stdio"})
 
 
+@explains
 def mcp_kinds(response: InitializeResponse) -> frozenset[McpKind]:
     """The kinds that an agent accepts, by its response to `initialize`."""
     session = response.capabilities.session

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from opcode import opname
 from traceback import walk_tb
 from types import FrameType, FunctionType, MemberDescriptorType, UnionType
 from typing import (
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 _MAX_NAMED: Final = 4
 _MAX_SHOWN: Final = 100
+_MISTAKES: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What Python raises for wrong values. Other errors may be no fault of the code."""
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
@@ -47,7 +50,7 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> TypeError | None:
+def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -57,7 +60,7 @@ def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Typ
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> TypeError | None:
+def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
@@ -65,7 +68,7 @@ def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Ty
         return None
     if error.__traceback__.tb_next is not None:
         return _in_override(kind, error) or in_argument(error)
-    if inspect.isawaitable(found):
+    if inspect.isawaitable(found) or not isinstance(error, (AttributeError, TypeError)):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -101,20 +104,55 @@ def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionTy
             yield name, theirs, ours[0]
 
 
-def in_argument(error: BaseException) -> TypeError | None:
+def in_argument(error: BaseException) -> Exception | None:
     """The explanation for a call of a function of this package that has failed there; None for any other error."""
-    frames = [each for each in walk_tb(error.__traceback__) if not _is_of_python(each[0])]
+    return _in_call([*walk_tb(error.__traceback__)], error)
+
+
+def in_own_call(error: Exception) -> Exception | None:
+    """The same for a function that asks for it, which the error has not left yet."""
+    stack, frame = list[tuple[FrameType, int]](), sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not (stack and not _is_ours_or_python(stack[-1][0])):
+        stack.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return safely(_in_call, [*reversed(stack), *walk_tb(error.__traceback__)], error, otherwise=None)
+
+
+def _in_call(passed: list[tuple[FrameType, int]], error: BaseException) -> Exception | None:
+    """The explanation for an error that has passed these frames."""
+    frames = [each for each in passed if not _is_of_python(each[0])]
     ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
     start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
-    if not start or not all(ours[start:]):
+    if not start or not all(ours[start:]) or _is_ours(type(error).__module__):
         return None
     place = _place(*frames[start - 1])
-    called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), frames[start][0])
-    if place in str(error):  # it was explained already
+    called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), None)
+    if called is None or place in str(error):  # Python says what is wrong, or it was explained already
         return None
-    misfit = safely(_misfit_in_call, called, otherwise=None) if error.__cause__ is None else None
-    what = misfit or f"failed: {reason_of(error)}"
-    return TypeError(f"{getattr(called.f_code, 'co_qualname', called.f_code.co_name)}, called by {place}, {what}")
+    calls = [] if error.__cause__ is not None or _is_meant(error) else [frame for frame, _ in frames[start:]]
+    misfit = next(filter(None, (safely(_misfit_in_call, each, otherwise=None) for each in calls)), None)
+    if misfit is None and not isinstance(error, _MISTAKES):
+        return None
+    kind = ValueError if misfit is None and isinstance(error, ValueError) else TypeError
+    return kind(f"{_name_in(called)}, called by {place}, {misfit or f'failed: {reason_of(error)}'}")
+
+
+def _is_meant(error: BaseException) -> bool:
+    """True if the code of this package has raised the error, with a text of its own."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not _is_ours(last.tb_frame.f_globals.get("__name__", "")):
+        return False
+    return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _name_in(called: FrameType) -> str:
+    """The name of the function that runs, for a method with the class of its object, which the user may know."""
+    name, owner = called.f_code.co_name, called.f_locals.get("self")
+    if owner is None:
+        return name
+    return type(owner).__name__ if name == "__init__" else f"{type(owner).__name__}.{name}"
 
 
 def _misfit_in_call(called: FrameType) -> str | None:
@@ -136,6 +174,14 @@ def _misfit_in_call(called: FrameType) -> str | None:
 
 def _is_private(frame: FrameType) -> bool:
     return frame.f_code.co_name.startswith("_") and not frame.f_code.co_name.endswith("__")
+
+
+def _is_ours_or_python(frame: FrameType) -> bool:
+    return _is_ours(frame.f_globals.get("__name__", "")) or _is_of_python(frame)
+
+
+def _is_of_asyncio(frame: FrameType) -> bool:
+    return bool(frame.f_globals.get("__name__", "").startswith("asyncio."))
 
 
 def _is_of_python(frame: FrameType) -> bool:
@@ -213,9 +259,9 @@ def in_message(call: str, message: Any, error: Exception) -> TypeError:
 def caller() -> str:
     """The place in the user's code that has called this package, for a message; empty if there is none."""
     frame = inspect.currentframe()
-    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame is not None and _is_ours_or_python(frame) and not _is_of_asyncio(frame):
         frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__", "").startswith("asyncio."):
+    if frame is None or _is_of_asyncio(frame):
         return ""
     return f", called by {_place(frame, frame.f_lineno)},"
 
@@ -291,7 +337,9 @@ def _fault(value: Any, kind: Any, error: Exception) -> str:
 
 def reason_of(error: BaseException) -> str:
     """The text of an error that a value has caused."""
-    return "it contains itself, or is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "it contains itself, or is nested too deeply"
+    return f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
 
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from ..explained import explains
+
 __all__: list[str] = []
 
 _LOCALE: Final = (
@@ -26,6 +28,7 @@ _WINDOWS: Final = (
 _USUAL: Final = frozenset((*_LOCALE, *_FOLDERS, *_WINDOWS, "COLORTERM", "LOGNAME", "NO_COLOR", "SHELL", "TERM", "USER"))
 
 
+@explains
 def terminal_environment(*more: str) -> dict[str, str]:
     """The variables of this process that commands get by default, and those with the names in `more`.
 

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from ..client import Client, RemoteAgent
 from ..errors import InternalError, InvalidParamsError, RequestError, ResourceNotFoundError
+from ..explained import explains
 from ..types import ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse
 
 __all__ = ["FileClient", "Files"]
@@ -51,6 +52,7 @@ class Files:
     not part of the text, and a file that has one keeps it.
     """
 
+    @explains
     def __init__(self, *roots: str | os.PathLike[str], write: bool = True, max_bytes: int = 8 << 20) -> None:
         self.roots: Final = tuple(os.path.realpath(root) for root in roots)
         self.write: Final = write

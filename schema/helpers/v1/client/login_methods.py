@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..client import RemoteAgent
+from ..explained import explains
 from ..types import (
     AuthCapabilities,
     AuthenticateRequest,
@@ -18,6 +19,7 @@ from ..types import (
 __all__ = ["offer_terminal_login"]
 
 
+@explains
 def offer_terminal_login(message: InitializeRequest) -> InitializeRequest:
     """A copy of the message that says that the client can log in in a terminal."""
     capabilities = message.client_capabilities

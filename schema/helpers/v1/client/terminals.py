@@ -12,6 +12,7 @@ from typing import Final
 from ..client import Client, RemoteAgent
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, InvalidRequestError, ResourceNotFoundError
+from ..explained import explains
 from ..types import (
     CreateTerminalRequest,
     CreateTerminalResponse,
@@ -104,6 +105,7 @@ class Terminals:
     `on_output` is called with each terminal and its new text.
     """
 
+    @explains
     def __init__(
         self,
         *,
@@ -267,6 +269,7 @@ class TerminalClient(Client):
         await super().connection_closed(reason)
 
 
+@explains
 def terminal_subject(params: CreateTerminalRequest, *, cwd: str | None = None) -> PermissionSubject:
     """A command as the subject of a permission: with arguments, folder and the variables of the agent.
 

@@ -8,6 +8,7 @@ from difflib import Match, SequenceMatcher
 from typing import Final
 
 from .._base import UNSET
+from ..explained import explains
 from ..types import DiffChange, DiffChangeAdd, DiffChangeDelete, DiffChangeModify, DiffPatch, ToolCallContentDiff
 
 __all__ = ["diff"]
@@ -19,6 +20,7 @@ _MAX_STEPS: Final = 2 * 10**6
 """Pairs of equal lines that are looked at. Lines that repeat take long, which would block the event loop."""
 
 
+@explains
 def diff(path: str, old: str | None, new: str | None) -> ToolCallContentDiff:
     """The change of one text file, from its text before and after, with a patch. `path` is absolute.
 

@@ -35,7 +35,8 @@ _IDLE: Final[Mapping[str | None, Callable[[], SessionUpdateStateUpdateIdle]]] = 
 
 def idle_update(stop_reason: str | None) -> SessionUpdateStateUpdateIdle:
     """The update to `idle` with any stop reason, also one that this version does not know; None gives no reason."""
-    if known := _IDLE.get(stop_reason):
+    known = _IDLE.get(stop_reason) if stop_reason is None or isinstance(stop_reason, str) else None  # pyright: ignore
+    if known is not None:
         return known()
     return SessionUpdateStateUpdateIdleOther(stop_reason=stop_reason or "")
 

@@ -82,7 +82,7 @@ def whole_user_message(session_id: str, content: Iterable[str | ContentBlock], *
 
 
 def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
-    return [as_block(each) for each in ([content] if isinstance(content, str) else content)]
+    return [as_block(each) for each in ([content] if isinstance(content, str) else items_of(content, "content"))]
 
 
 # --- Other updates ---------------------------------------------------------------------------------------------------
@@ -96,7 +96,8 @@ def plan(session_id: str, entries: Iterable[str | PlanEntry], *, plan_id: str = 
 
 def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:
     """The commands that the user can run now, in the place of those before; `command` makes one."""
-    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=list(commands)))
+    given = items_of(commands, "commands")
+    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given))
 
 
 def command(name: str, description: str, *, hint: str | None = None) -> AvailableCommandCommand:
@@ -107,4 +108,4 @@ def command(name: str, description: str, *, hint: str | None = None) -> Availabl
 
 def config_options(session_id: str, options: Iterable[SessionConfigOption]) -> UpdateParams:
     """All configuration options with their values, in the place of those before."""
-    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=list(options)))
+    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=items_of(options, "options")))
