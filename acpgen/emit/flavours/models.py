@@ -19,8 +19,7 @@ from acpgen.emit.classes import Classes
 from acpgen.emit.flavours.generator import Library, render_definitions
 from acpgen.emit.flavours.plain_schema import plain_schema
 from acpgen.emit.flavours.pydantic_models import PydanticAlias, PydanticClass
-from acpgen.emit.flavours.rendered import RenderedAlias
-from acpgen.emit.flavours.typed_dicts import TypedDictClass
+from acpgen.emit.flavours.typed_dicts import TypedDictAlias, TypedDictClass
 from acpgen.emit.format import format_files
 from acpgen.emit.imports import used
 from acpgen.emit.modules import origin_text
@@ -67,7 +66,7 @@ _RECORDS: Mapping[Flavour, _Record] = {
     Flavour.TYPEDDICT: _Record(
         library=Library.TYPED_DICT,
         class_view=TypedDictClass,
-        alias_view=RenderedAlias,
+        alias_view=TypedDictAlias,
         names=("NotRequired", "TypedDict"),
         reserved=frozenset({"NotRequired", "TypedDict"}),
         title="typed dicts",

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from functools import partial
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.flavours.rendered import GeneratedField, RenderedAlias, annotation, is_limited, needs_own_hint
 from acpgen.emit.source import (
     Code,
     assigned,
@@ -23,7 +22,7 @@ from acpgen.emit.source import (
     value_with,
 )
 from acpgen.emit.source import hint as plain_hint
-from acpgen.emit.types import Attribute, alias_target, definition_text, field_text, qualified, untyped
+from acpgen.emit.types import AliasView, Attribute, alias_target, definition_text, field_text, qualified, untyped
 from acpgen.ir import model as ir
 from acpgen.ir import names
 
@@ -87,20 +86,16 @@ class PydanticClass:
     def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
         self._model = classes.model
-        self._fields = {field.name: field for field in classes.own_fields(struct)}
+        self.attributes = [self._attribute(field) for field in classes.own_fields(struct)]
+        """The attributes in schema order."""
         self.base = identifier(classes.base(struct) or BASE)
         self.doc = docstring(definition_text(struct, classes.model), 4)
         self.keeps_extra = classes.adds_extra(struct)
         self.rejects = condition_test(struct.rejects) if struct.rejects else None
         """The test for an object that the schema excludes."""
 
-    def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
-        """The attributes in schema order."""
-        named = {str(each.original_name): each for each in generated}
-        return [self._attribute(field, named[name]) for name, field in self._fields.items()]
-
-    def _attribute(self, field: ir.Field, generated: GeneratedField) -> Attribute:
-        known = qualified(annotation(field, generated, hint), {each.name for each in self._struct.fields})
+    def _attribute(self, field: ir.Field) -> Attribute:
+        known = qualified(hint(field.type), {each.name for each in self._struct.fields})
         return Attribute(
             name=attribute_name(field.wire),
             annotation=Code(f"{known} | MISSING") if field.may_be_unset else known,
@@ -176,16 +171,17 @@ def _json(made: ir.Construct, model: ir.Model) -> Code:
     return value_with(ir.MapValue(tuple({**constants, **named}.items())), partial(_json, model=model))
 
 
-class PydanticAlias(RenderedAlias):
+class PydanticAlias(AliasView):
     """One union, enum or alias, for `TypeAliasType.jinja2`."""
 
-    def rendered(self, generated: str) -> Code:
+    @property
+    def statement(self) -> Code:
         """The statement that defines the alias.
 
         The library knows a recursive one by its name, which type checkers do not understand before its definition.
         """
         if not self.quoted:
-            return super().rendered(generated)
+            return super().statement
         name, target = identifier(self._definition.name), literal(self.quoted[0])
         checked = assigned(f"{name}: TypeAlias", target, indent=4)
         known = enclosed(f"{name} = TypeAliasType(", [literal(name), target], ")", indent=4)
@@ -194,16 +190,16 @@ class PydanticAlias(RenderedAlias):
     @property
     def quoted(self) -> tuple[Code, ...]:
         """The type of a recursive alias: it is evaluated later, so it is a string there."""
-        return (self._rendered_target(""),) if self._quoted else ()
+        return (self.target,) if self._quoted else ()
 
-    def _rendered_target(self, generated: str) -> Code:
+    @property
+    def target(self) -> Code:
+        """The type that the alias stands for, as the library reads it."""
         match self._definition:
             case ir.TaggedUnion():
                 return self._tagged(self._definition)
             case ir.UntaggedUnion(members=candidates):
                 return _in_order([hint(each.type) for each in candidates])
-            case ir.Alias(type=target) if not (needs_own_hint(target) or is_limited(target) or self._quoted):
-                return Code(generated)
             case _:
                 return Code(" | ".join(map(hint, alias_target(self._definition))))
 

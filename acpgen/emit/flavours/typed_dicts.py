@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.flavours.rendered import GeneratedField, annotation
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
-from acpgen.emit.types import Attribute, definition_text, field_text, qualified
+from acpgen.emit.types import AliasView, Attribute, alias_target, definition_text, field_text, qualified
 from acpgen.ir import model as ir
 
 _IMPORTED = frozenset({"Annotated", "Any", "Literal", "NotRequired", "TypeAlias", "TypedDict", "builtins", "sys"})
@@ -20,8 +18,8 @@ class TypedDictClass:
     def __init__(self, struct: ir.Struct, classes: Classes) -> None:
         self._struct = struct
         self._model = classes.model
-        self._fields = {field.name: field for field in classes.own_fields(struct)}
-        self.is_class = all(self._is_attribute(field.wire) for field in self._fields.values())
+        self._fields = classes.own_fields(struct)
+        self.is_class = all(self._is_attribute(field.wire) for field in self._fields)
         self.name = identifier(struct.name)
         self.base = identifier(classes.base(struct) or "TypedDict")
         self.doc = docstring(definition_text(struct, self._model), 4) if self.is_class else self._doc_with_keys()
@@ -38,17 +36,17 @@ class TypedDictClass:
         parts = [definition_text(self._struct, self._model), "\n".join(texts)]
         return docstring("\n\n".join(part for part in parts if part), 0)
 
-    def keys(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
+    @property
+    def keys(self) -> list[Attribute]:
         """The keys of the class, in schema order."""
-        named = {str(each.original_name): each for each in generated}
         hidden = {field.wire for field in self._struct.fields}
         return [
             Attribute(
                 name=identifier(field.wire),
-                annotation=_with_presence(field, qualified(annotation(field, named[name], hint), hidden)),
+                annotation=_with_presence(field, qualified(hint(field.type), hidden)),
                 doc=docstring(field_text(field, self._struct), 4),
             )
-            for name, field in self._fields.items()
+            for field in self._fields
         ]
 
     @property
@@ -62,6 +60,15 @@ class TypedDictClass:
         """The keys of the functional form, inherited ones too."""
         wires = [literal(field.wire) for field in self._struct.fields]
         return [Attribute(wire, literal(each)) for wire, each in zip(wires, self.quoted, strict=True)]
+
+
+class TypedDictAlias(AliasView):
+    """One union, enum or alias, for `TypeAliasAnnotation.jinja2`: without bounds, which nothing would check."""
+
+    @property
+    def target(self) -> Code:
+        """The type that the alias stands for."""
+        return Code(" | ".join(hint(each, quoted=self._quoted) for each in alias_target(self._definition)))
 
 
 def _with_presence(field: ir.Field, known: Code) -> Code:
