@@ -53,7 +53,7 @@ class World:
         await self._stack.aclose()
 
     def _answers(self, methods: Mapping[str, Any]) -> dict[str, Any]:
-        names = {each.name: getattr(each.result, "__name__", "") for each in methods.values()}
+        names = {each.name: each.result.__name__ if isinstance(each.result, type) else "" for each in methods.values()}
         return {each: None if name in ("", "NoneType") else self.samples.named(name) for each, name in names.items()}
 
     async def _stub(self, name: str, peer: Any) -> Any:
