@@ -68,9 +68,14 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "calls": (),
+    "answers": (),
+    "capabilities": ("CapabilityError", "advertise"),
     "connection": ("Connection",),
-    "handshake": ("CapabilityError", "advertise"),
+    "endpoint": (),
+    "factories": (),
+    "json_text": (),
+    "log": (),
+    "memory": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
     "on_demand/decorated": (),
     "on_demand/selection": (),
@@ -78,6 +83,9 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace": (),
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
+    "pending": (),
+    "state": (),
+    "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
     "transport": (
         *("ByteTransport", "MemoryTransport", "PeerKind", "StreamTransport", "Transport"),

@@ -103,8 +103,11 @@ class LineTransport:
         self.peer_kind: PeerKind = peer_kind_of(lines)
         self._wire = wire_for(options)
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
-        self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
-        self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
+        if (ready := getattr(lines, "ready", None)) is not None:
+            self._ready: Callable[[], bytes | None] = ready
+            self.ready = self._next
+        if (flush := getattr(lines, "flush", None)) is not None:
+            self.flush: Callable[[], object] = flush
         self._extract: Callable[[bytes], bytes | None] | None = getattr(lines, "extract", None)
         attach: Any = getattr(lines, "attach", None)
         if attach is not None:
@@ -121,7 +124,7 @@ class LineTransport:
         found = self._wire.read(line)
         return found if isinstance(found, Message) else self._mended(found, line)
 
-    def ready(self) -> Message | Unreadable | None:
+    def _next(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
         try:
             line = self._ready()
@@ -146,10 +149,6 @@ class LineTransport:
     async def close(self) -> None:
         """Close the transport of bytes."""
         await self._lines.close()
-
-
-def _nothing() -> None:
-    return None
 
 
 def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:

@@ -8,6 +8,7 @@ From ACP v1, 2026-11-02.
 # fmt: off
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
@@ -20,7 +21,6 @@ from .errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions

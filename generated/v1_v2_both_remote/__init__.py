@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 # fmt: off
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
 from .connection import Connection
 from .decision import Decision, decides
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -23,7 +24,6 @@ from .errors import (
     RequestCancelledError, RequestError, ResourceNotFoundError,
     UnsupportedProtocolVersionError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent

@@ -9,8 +9,9 @@ from typing import Final, ParamSpec, TypeVar
 
 from .asgi_http import HttpRequests, Receive, Send, cancel
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server
-from .message import Message, MessageTooLarge, too_large
-from .options import Budget, ConnectionOptions, logger
+from .log import logger
+from .message import Budget, Message, MessageTooLarge, too_large
+from .options import ConnectionOptions
 from .routing import ServerTransport
 from .streams import CONNECTION_HEADER, MAX_BURST, session_in
 

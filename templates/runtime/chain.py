@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Literal
 
 from ._base import Cancellation, Record
+from .capabilities import value_at
 from .dispatch import ConnectionClosed
 from .errors import InvalidRequestError
-from .handshake import value_at
+from .json_text import dumps_json
+from .log import logger
 from .message import Message, Unreadable
-from .options import ConnectionOptions, dumps_json, logger
+from .options import ConnectionOptions
 from .passing import Passed, PassingWire, name_text, scan, with_text, written
 from .transport import PeerKind, Transport
 

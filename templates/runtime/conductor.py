@@ -9,13 +9,15 @@ from typing import Any, Final, TypeAlias
 
 from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
-from .dispatch import ConnectionClosed, by_version, check_factory, version_of
+from .dispatch import ConnectionClosed
 from .errors import InternalError, InvalidRequestError, RequestError
+from .factories import by_version, check_factory, version_of
 from .forms import FORMS
 from .hop import Hop
+from .log import log_mistake, logger
 from .message import Message, Unreadable
 from .methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
-from .options import ConnectionOptions, log_mistake, logger, options_or_default
+from .options import ConnectionOptions, options_or_default
 from .overriding import Passing
 from .process import ProcessTransport
 from .relay import Relay, passing_options

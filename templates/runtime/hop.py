@@ -11,21 +11,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from ._base import ProtocolInfo, UnsetType
 from ._decode import DecodeError, reporting_drops
-from .calls import Output, State
 from .chain import form_of
-from .connection import Connection
+from .connection import opened_for
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
+from .endpoint import Endpoint, Rest
 from .errors import InternalError, InvalidRequestError, RequestError
 from .forms import FORMS
-from .message import MAX_ID_BYTES, Message, Unreadable, Unsendable
-from .options import ConnectionOptions, log_failure, log_mistake, logger
+from .log import log_failure, log_mistake, logger
+from .message import MAX_ID_BYTES, Message
+from .options import ConnectionOptions
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
-from .transport import ByteTransport, Transport
+from .pending import Response
+from .transport import ByteTransport, PeerKind, Transport
 
 _ENVELOPES: Final = frozenset(
     name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
@@ -66,61 +69,8 @@ class Versions(Protocol):
         ...
 
 
-class _Output(Output):
-    """Sends messages. One that an override hands on unchanged is sent as the text that came."""
-
-    hop: Hop
-
-    def send(self, message: Message) -> Awaitable[None] | None:
-        """Send a message; returns what is left to await, or None."""
-        override = override_of.get()
-        if isinstance(message, Passed) or override is None:
-            return super().send(message)
-        rest = super().send(self._original(message, override) or message)
-        if message.kind == "request" and type(message.id) is int:
-            self.hop.calls[message.id] = override, message.method == override.message.method
-        return rest
-
-    def _explained(self, message: Message, error: Unsendable) -> Exception:
-        override, cause = override_of.get(), error.__cause__
-        if not isinstance(cause, (TypeError, ValueError, RecursionError)):
-            return super()._explained(message, error)
-        if override is None or not message.is_response:
-            return super()._explained(message, error)
-        from .on_demand.sent import unsendable
-
-        name = f"{type(self.hop.proxy).__name__}.{override.route.name}"
-        return unsendable(message, self._side.handler, cause, subject=f"{name} returned a result")
-
-    def _original(self, message: Message, override: Override) -> Passed | None:
-        """The message that `message` hands on unchanged, with its id."""
-        given: Any = message.value
-        source = given if isinstance(given, Passed) else override.original(message, self.hop)
-        if source is None or message.kind == "notification":
-            return source
-        text = override.message.text_of("id") if message.is_response else None
-        return source.with_id(message.id, text or str(message.id))
-
-
 class _Entrance(Handler):
-    """The handler of the connection: it runs the override of each message that has one."""
-
-    def __init__(self, hop: Hop, protocol: ProtocolInfo) -> None:
-        self._hop = hop
-        self.PROTOCOL = ProtocolInfo(  # type: ignore[misc]
-            version=protocol.version, null_ids=True, cancellation=protocol.cancellation
-        )
-
-    async def ext_method(self, method: str, params: Any) -> Any:
-        """Handle a request."""
-        return await self._hop.run_override()
-
-    async def ext_notification(self, method: str, params: Any) -> None:
-        """Handle a notification."""
-        await self._hop.run_override()
-
-    fallback_request = ext_method
-    fallback_notification = ext_notification
+    """Stands for the proxy in explanations, which ask a handler for its types: what passes has none."""
 
 
 class _Switched(BaseException):
@@ -133,44 +83,86 @@ class _Switched(BaseException):
 class _Asked:
     """A request that was passed on: only the parts that its response needs, as its text may be large."""
 
-    __slots__ = ("hop", "id", "id_text", "key", "method")
+    __slots__ = ("id", "id_text", "key", "method")
 
-    def __init__(self, hop: Hop, request: Passed) -> None:
-        self.hop = hop
+    def __init__(self, request: Passed) -> None:
         self.id = request.id
         self.id_text = request.text_of("id") or "null"
         self.key: object = self if request.id is None else request.id
         self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
 
 
-class Hop(Connection):
+class Hop:
     """The connection with one side. Messages of that side that the proxy does not override are sent by `other`."""
 
-    OUTPUT = _Output
     other: Hop
 
     def __init__(self, transport: Transport | ByteTransport, relay: Versions, side: Neighbour) -> None:
-        super().__init__(transport, relay.options, peer=side)
-        self._output.hop = self  # type: ignore[attr-defined]
+        self.options = relay.options
+        self.endpoint = Endpoint(
+            opened_for(transport, relay.options, side),
+            relay.options,
+            on_request=self._run_override,
+            on_notification=self._run_override,
+            intercept=self._intercept,
+            before_send=self._as_sent,
+            explain=self._explained,
+            on_arrived_end=self._watch if side == "client" else None,
+            on_end=self._cancel_all,
+            closing=lambda _: (_last_turn(),),
+        )
+        self.peer_kind: PeerKind = self.endpoint.peer_kind
         self.side: Neighbour = side
         self.route: Callable[[Message], Route | None] = _pass_all
-        self.calls: dict[int, tuple[Override, bool]] = {}
-        """The overrides that wait for responses of this side, by id; true if the request is one of their own method."""
         self._relay = relay
-        self._passed: dict[int, _Asked] = {}  # requests that were passed on to this side, by their ids here
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
         self._cancelled: set[int] = set()  # ids there
         self._opening = ""  # the request that opens an agent, and with a mark a proxy
         self._count = 0  # of the messages that were read
         self._is_watched = False
 
-    # --- From this side --------------------------------------------------------------------------------------------
+    # --- Start and end ---------------------------------------------------------------------------------------------
 
-    def _arrived(self, is_end: bool) -> None:
-        super()._arrived(is_end)
-        if is_end and self.side == "client" and self._life.is_open and not self._is_watched:
+    def begin(self, protocol: ProtocolInfo) -> None:
+        """Start to read messages."""
+        self._opening = "" if protocol.negotiation is None else protocol.negotiation.method
+        self.endpoint.cancellation = protocol.cancellation
+        self.endpoint.start()
+
+    def finish(self, reason: ConnectionClosed) -> None:
+        """Read no more; what is in flight may still be answered."""
+        self.endpoint.end_reading(reason)
+
+    async def ended(self) -> None:
+        """Wait until no more is read from this side."""
+        await self.endpoint.wait_ended()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and all handlers have finished."""
+        await self.endpoint.wait_closed()
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self.endpoint.stop()
+
+    async def close(self) -> None:
+        """Close the connection, and wait until that is done."""
+        await self.endpoint.close()
+
+    @property
+    def reason(self) -> ConnectionClosed | None:
+        """The reason why nothing more is read; None while this side is read."""
+        return self.endpoint.reason
+
+    @property
+    def proxy(self) -> Passing | None:
+        """The proxy of both sides."""
+        return self._relay.proxy
+
+    def _watch(self) -> None:
+        if self.endpoint.is_open and not self._is_watched:
             self._is_watched = True
-            self._tasks.start(self._end_if_stuck())
+            self.endpoint.start_task(self._end_if_stuck())
 
     async def _end_if_stuck(self) -> None:
         """End the connection if an agent that reads nothing keeps this from noticing that the client has gone."""
@@ -178,29 +170,36 @@ class Hop(Connection):
         while seen != self._count:
             seen = self._count
             await asyncio.sleep(_STUCK_SECONDS)
-        self._end_reading(ConnectionClosed(_CLOSED))
+        self.endpoint.end_reading(ConnectionClosed(_CLOSED))
 
-    def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+    def _cancel_all(self, reason: ConnectionClosed) -> None:
+        if self.other.other is not self:  # an agent that the proxy has opened: the client stays
+            for there in self._open.values():
+                self.other.endpoint.start_task(self._cancel_there(there))
+
+    # --- From this side --------------------------------------------------------------------------------------------
+
+    def _intercept(self, message: Message) -> Rest:
+        """Pass a message on, or let the endpoint call the method that overrides it."""
         self._count += 1
-        if isinstance(message, Unreadable):
-            return self._dispatch_unreadable(message)
         message = with_text(message)
-        if message.kind != "request":
-            return self._dispatch_response(message)
+        return self._take_request(message) if message.kind == "request" else self._take_notification(message)
+
+    def _take_request(self, message: Passed) -> Rest:
+        endpoint = self.endpoint
         if self._is_envelope(message):
-            return self._refuse(_misplaced(message), None if self._is_taken(message) else message.id)
-        self._unaddressed = 0
+            return endpoint.refuse(_misplaced(message), message)
         try:
             self._relay.asks(self, message)
         except Exception as error:
             log_failure("making a proxy", error)
             failed = Message("error", InternalError().to_json(), id=message.id)
-            return None if self._is_taken(message) else self._output.send(failed)
+            return None if endpoint.is_taken(message) else endpoint.send(failed)
         if (route := self.route(message)) is None:
             return self._pass_request(message)
-        token = override_of.set(Override(self, message, route))
+        token = override_of.set(Override(self, message, route))  # its task inherits it
         try:
-            return super()._dispatch(message)
+            return endpoint.accept_request(message)
         finally:
             override_of.reset(token)
 
@@ -212,124 +211,85 @@ class Hop(Connection):
             return False
         return form_of(message, FORMS, self._opening) is not None
 
-    def _has_to_wait(self, message: Message | Unreadable) -> bool:
-        return self._must_yield or bool(self._in_flight.starting)  # requests keep their order on the way on
-
-    def _dispatch_now(self, message: Message | Unreadable) -> bool:
-        return False  # the read loop waits for slow receivers
-
-    async def _handle_notification(self, message: Message) -> None:
-        self._count += 1
-        how, message = self._side.cancellation, with_text(message)
+    def _take_notification(self, message: Passed) -> Rest:
+        how = self.endpoint.cancellation
         if how is not None and message.method == how.method:
-            await self._cancel_passed(message.value, how.key)
-            self._in_flight.cancel(message.value, how.key)
-        elif message.method in _ENVELOPES:
+            return self._cancel(message.value, how.key)
+        if message.method in _ENVELOPES:
             log_mistake("a notification of the %s is ignored: %s", self.side, _misplaced(message))
-        elif (route := self.route(message)) is None:
-            await self._pass_notification(message)
-        else:
-            await self._override_notification(message, route)
+            return None
+        if (route := self.route(message)) is None:
+            return self._pass_notification(message)
+        return self._override_notification(message, route)
 
     async def _override_notification(self, message: Passed, route: Route) -> None:
         override = Override(self, message, route)
         token = override_of.set(override)
         try:
-            await super()._handle_notification(message)
+            await self.endpoint.accept_notification(message)
         finally:
             override_of.reset(token)
             override.end()
 
-    def _is_taken(self, message: Message) -> bool:
-        return message.id in self._open or super()._is_taken(message)
-
-    def _refusal(self, message: Message) -> RequestError | None:
-        if message.id in self._open:
-            return InvalidRequestError("a request with this id is running")
-        return super()._refusal(message)
-
-    def _pass_request(self, message: Passed) -> Awaitable[None] | None:
-        limit = self.options.max_requests
-        error = self._refusal(message)
+    def _pass_request(self, message: Passed) -> Rest:
+        endpoint, other, limit = self.endpoint, self.other, self.options.max_requests
+        error = endpoint.refusal(message)
         if error is None and len(self._open) >= limit:
             error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
-            return self._refuse(error, None if self._is_taken(message) else message.id)
-        asked = _Asked(self, message)
-        self._open[asked.key] = request_id = self.other.take_id(asked)
-        self._life.passed += 1
+            return endpoint.refuse(error, message)
+        asked = _Asked(message)
+        request_id = self._open[asked.key] = other.endpoint.reserve_id(partial(self._answer, asked, other))
+        endpoint.defer(asked.key)
         try:
-            if self.other.reason is not None:  # it may still be written to, and nothing is read
-                raise self.other.reason.again()
-            return self.other.send_passed(message.with_id(request_id, str(request_id)))
+            if other.reason is not None:  # it may still be written to, and nothing is read
+                raise other.reason.again()
+            return other.endpoint.send(message.with_id(request_id, str(request_id)))
         except ConnectionClosed as reason:
-            self.other.lose(request_id, reason)
+            other.endpoint.lose(request_id, reason)
             return None
 
     async def _pass_notification(self, message: Passed) -> None:
         try:
-            if (rest := self.other.send_passed(message)) is not None:
+            if (rest := self.other.endpoint.send(message)) is not None:
                 await rest
         except ConnectionClosed:
             logger.debug("%.200r is not passed on: the receiver has gone", message.method)
 
-    async def _cancel_passed(self, params: Any, key: str) -> None:
-        """Cancel a request that was passed on, once."""
+    async def _cancel(self, params: Any, key: str) -> None:
+        """Cancel a request that was passed on, once, or one that is overridden."""
         found: Any = params
         request_id = found.get(key) if isinstance(params, dict) else None
         there = self._open.get(request_id) if type(request_id) in (int, str) else None
         if there is not None:
             await self._cancel_there(there)
+        self.endpoint.cancel(params, key)
 
     async def _cancel_there(self, there: int) -> None:
-        how = self._side.cancellation
+        how = self.endpoint.cancellation
         if there not in self._cancelled and how is not None:
             self._cancelled.add(there)
             with contextlib.suppress(ConnectionClosed):
                 await self.other.notify(how.method, {how.key: there})
 
-    def answer(self, asked: _Asked, response: Passed) -> Awaitable[None] | None:
-        """Send the response to a request of this side that was passed on; returns what is left to await."""
+    def _answer(self, asked: _Asked, other: Hop, response: Response) -> Rest:
+        """Send the response to a request of this side that was passed on to `other`; returns what is left to await."""
+        other._count += 1
+        if isinstance(response, Message):
+            try:
+                message = with_text(response)
+                self._relay.answered(other, asked.method, message)
+            except Exception as error:
+                log_failure("making a proxy", error)
+                message = _failed(InternalError())
+        else:
+            message = _failed(other.lost(response) if isinstance(response, ConnectionClosed) else response)
         self._cancelled.discard(self._open.pop(asked.key))
-        rest: Awaitable[None] | None = None
-        with contextlib.suppress(ConnectionClosed):
-            rest = self._output.send(response.with_id(asked.id, asked.id_text))
-        if rest is not None:
-            return self._answer(rest)
-        self._answered()
-        return None
-
-    async def _answer(self, rest: Awaitable[None]) -> None:
-        try:
-            await rest
-        finally:
-            self._answered()  # not before: until then, the end of the connection waits for it
-
-    def _answered(self) -> None:
-        self._life.passed -= 1
-        if not self._in_flight:
-            self._life.on("finished")
-
-    # --- To this side ----------------------------------------------------------------------------------------------
-
-    def take_id(self, asked: _Asked) -> int:
-        """The id of a request that is passed on to this side."""
-        request_id = self._next_id
-        self._next_id += 1
-        self._passed[request_id] = asked
-        return request_id
-
-    def send_passed(self, message: Passed) -> Awaitable[None] | None:
-        """Send a message that is passed on; returns what is left to await. Raises `ConnectionClosed`."""
-        return self._output.send(message)
-
-    def lose(self, request_id: int, reason: ConnectionClosed) -> None:
-        """Answer a request that was passed on to this side: there is no response."""
-        error = Message("error", self.lost(reason).to_json(), id=request_id)
-        asked = self._passed.pop(request_id)
-        rest = asked.hop.answer(asked, with_text(error))
-        if rest is not None:
-            asked.hop._tasks.start(_await(rest))  # those of this side end now
+        rest = self.endpoint.answer(asked.key, message.with_id(asked.id, asked.id_text))
+        if rest is not None and isinstance(response, ConnectionClosed):
+            self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
+            return None
+        return rest
 
     def lost(self, reason: ConnectionClosed) -> RequestError:
         """The error for a request that this side cannot answer any more."""
@@ -344,101 +304,91 @@ class Hop(Connection):
             text += f": {reason}"
         return InternalError(text, data={key: each for key, each in data.items() if each not in (None, [])})
 
-    def _dispatch_response(self, message: Passed) -> Awaitable[None] | None:
-        request_id = message.id
-        asked = self._passed.pop(request_id, None) if type(request_id) is int else None
-        if asked is not None:
-            try:
-                self._relay.answered(self, asked.method, message)
-            except Exception as error:
-                log_failure("making a proxy", error)
-                message = with_text(Message("error", InternalError().to_json(), id=request_id))
-            return asked.hop.answer(asked, message)
-        override, is_same = self._called(request_id)
-        if override is not None and is_same:
-            override.response = message
-        super()._dispatch(message)
-        return None if override is None else override.hold()
+    # --- To this side: the peer of the stubs -----------------------------------------------------------------------
 
-    def _called(self, request_id: int | str | None) -> tuple[Override | None, bool]:
-        """The override that waits for a response, which has come."""
-        return self.calls.pop(request_id, (None, False)) if type(request_id) is int else (None, False)
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop in which it runs."""
+        return self.endpoint.loop
 
-    def _dispatch_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
-        request_id = found.id
-        if found.kind != "request" and type(request_id) is int and request_id in self._passed:
-            error = Message("error", self._unusable(found).to_json(), id=request_id)
-            asked = self._passed.pop(request_id)
-            return asked.hop.answer(asked, with_text(error))
-        rest = super()._dispatch(found)
-        override, _ = self._called(request_id) if found.kind != "request" else (None, False)
-        return rest if override is None else override.hold()
+    def check_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
+        return self.endpoint.check_loop()
 
     async def request(self, method: str, params: Any) -> Any:
-        """Send a request, and wait for its result: for the stubs."""
-        override = override_of.get()
+        """Send a request, and wait for its result."""
+        override, endpoint = override_of.get(), self.endpoint
         if override is None:
-            return await super().request(method, params)
+            return await endpoint.request(method, params)
         if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
             return override.agreed
-        self.check_loop()
+        endpoint.check_loop()
         override.release()
-        override.hop._hand_over_reading()
+        token = override_of.set(None)  # the read loop, which its handler may hand over, is no part of it
+        try:
+            override.hop.endpoint.hand_over_reading()
+            endpoint.hand_over_reading()
+        finally:
+            override_of.reset(token)
         override.waiting += 1
         try:
-            result = await super().request(method, params)
+            listener = partial(self._answered, override, method == override.message.method)
+            result = await endpoint.request(method, params, listener=listener)
         finally:
             override.waiting -= 1
         if self._relay.must_switch(self, method, result):
             raise _Switched(result)
         return result
 
-    def _cancel_at_peer(self, request_id: int) -> None:
-        self.calls.pop(request_id, None)
-        super()._cancel_at_peer(request_id)
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self.endpoint.check_loop()
+        if (rest := self.endpoint.send(Message("notification", params, method))) is not None:
+            await rest
 
-    def _reject_pending(self, reason: ConnectionClosed) -> None:
-        super()._reject_pending(reason)
-        self.calls.clear()
-        if self.other.other is not self:  # an agent that the proxy has opened: the client stays
-            for there in self._open.values():
-                self.other._tasks.start(self._cancel_there(there))
-        for request_id in [*self._passed]:
-            self.lose(request_id, reason)
+    def _answered(self, override: Override, is_same: bool, response: Response) -> Rest:
+        """Note the response to a call of an override; `is_same` says that the call was one of its own method."""
+        self._count += 1
+        if isinstance(response, ConnectionClosed):
+            return None
+        if is_same and isinstance(response, Message):
+            override.response = with_text(response)
+        return override.hold()
 
-    def _start_reading(self) -> None:
-        token = override_of.set(None)  # a handler may hand over the read loop, which is no part of it
-        try:
-            super()._start_reading()
-        finally:
-            override_of.reset(token)
+    def _as_sent(self, message: Message) -> Message:
+        """The message itself, or the text that came if an override hands it on unchanged."""
+        override = override_of.get()
+        if override is not None and not isinstance(message, Passed):
+            message = self._original(message, override) or message
+        if self.options.check_sent:
+            from .on_demand.sent import misfit_in
 
-    def begin(self, protocol: ProtocolInfo) -> None:
-        """Start to read messages."""
-        self._opening = "" if protocol.negotiation is None else protocol.negotiation.method
-        self.start(_Entrance(self, protocol))
+            if (misfit := misfit_in(message, _Entrance(None), self.options.dumps)) is not None:
+                raise misfit
+        return message
 
-    def finish(self, reason: ConnectionClosed) -> None:
-        """Read no more; what is in flight may still be answered."""
-        self._end_reading(reason)
+    def _original(self, message: Message, override: Override) -> Passed | None:
+        """The message that `message` hands on unchanged, with its id."""
+        given: Any = message.value
+        source = given if isinstance(given, Passed) else override.original(message, self)
+        if source is None or message.kind == "notification":
+            return source
+        text = override.message.text_of("id") if message.is_response else None
+        return source.with_id(message.id, text or str(message.id))
 
-    async def ended(self) -> None:
-        """Wait until no more is read from this side."""
-        await self._life.leaves(State.OPEN)
+    def _explained(self, message: Message, error: Exception) -> Exception:
+        from .on_demand.sent import unsendable, unsendable_error
 
-    @property
-    def reason(self) -> ConnectionClosed | None:
-        """The reason why nothing more is read; None while this side is read."""
-        return self._life.reason
-
-    @property
-    def proxy(self) -> Passing | None:
-        """The proxy of both sides."""
-        return self._relay.proxy
+        if isinstance(error, RequestError):
+            return unsendable_error(message, _Entrance(None), error)
+        override, subject = override_of.get(), ""
+        if override is not None and message.is_response:
+            subject = f"{type(self.proxy).__name__}.{override.route.name} returned a result"
+        return unsendable(message, _Entrance(None), error, subject=subject)
 
     # --- Overrides -------------------------------------------------------------------------------------------------
 
-    async def run_override(self) -> Any:
+    async def _run_override(self, method: str, params: Any) -> Any:
         """Call the method of the proxy for the message of the context; returns its result as JSON."""
         override, task = override_of.get(), asyncio.current_task()
         assert override is not None and task is not None
@@ -498,5 +448,13 @@ def _ignore(_: object) -> None:
     pass
 
 
+def _failed(error: RequestError) -> Passed:
+    return with_text(Message("error", error.to_json(), id=0))
+
+
 async def _await(rest: Awaitable[None]) -> None:
     await rest
+
+
+async def _last_turn() -> None:
+    """A step of the clean-up that does nothing: meanwhile, the other side gets answers to what is lost here."""

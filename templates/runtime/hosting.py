@@ -26,7 +26,9 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from .dispatch import ConnectionClosed
-from .options import Budget, ConnectionOptions, logger
+from .log import logger
+from .message import Budget
+from .options import ConnectionOptions
 from .routing import HttpTransport, ServerTransport
 from .streams import Stream
 from .transport import current_peer_kind

@@ -12,8 +12,8 @@ from ._base import UNSET, Method, Part, ProtocolInfo, UnsetType
 from ._decode import DecodeError
 from .dispatch import Codec, ConnectionClosed, Remote, overrides
 from .errors import RequestError
+from .log import logger
 from .message import Kind, Message
-from .options import logger
 from .passing import Passed, dumps_number, scan
 
 if TYPE_CHECKING:

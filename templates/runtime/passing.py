@@ -9,8 +9,10 @@ from math import inf
 from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
+from .json_text import dumps_json, refuse_constant
+from .log import one_line
 from .message import Kind, Message, Unreadable, Unsendable, Wire, message_of
-from .options import call_hook, dumps_json, one_line, refuse_constant
+from .options import call_hook
 
 Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""

@@ -17,8 +17,9 @@ from functools import partial
 from typing import Final, Literal
 
 from .dispatch import ConnectionClosed
+from .log import one_line
 from .message import MessageTooLarge
-from .options import ConnectionOptions, one_line
+from .options import ConnectionOptions
 from .process_groups import has_members, members_of_session, signal_session
 from .transport import LineBuffer, PeerKind, StreamTransport
 

@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any, Final
 
 from ._base import ProtocolInfo
-from .calls import Tasks
 from .dispatch import ConnectionClosed, Remote, call_handler
-from .handshake import warn_of_others
+from .factories import warn_of_others
 from .hop import Hop
 from .message import Message
 from .options import ConnectionOptions
 from .overriding import Passing, Route, names_of, routes_of
 from .passing import PassingWire, dumps_number
 from .sources import AnyAgent, opened
+from .tasks import Tasks
 from .transport import ByteTransport, Transport, carrying_messages
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from .dispatch import ConnectionClosed
-from .options import one_line
+from .log import one_line
 
 LOST: Final = "the connection was lost"
 TOO_LARGE: Final = "a message of the server is larger than max_message_bytes"

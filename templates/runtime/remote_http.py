@@ -13,8 +13,9 @@ import httpx2
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
 from .errors import InternalError, InvalidParamsError, RequestError
-from .message import Message, Unreadable, wire_for
-from .options import Budget, ConnectionOptions, logger, one_line
+from .log import logger, one_line
+from .message import Budget, Message, Unreadable, wire_for
+from .options import ConnectionOptions
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from .message import Message, Unreadable, is_short, measure
-from .options import Budget, Held
+from .memory import measure
+from .message import Budget, Held, Message, Unreadable, is_short
 from .sessions import SESSION_RULES
 
 CONNECTION_HEADER: Final = "acp-connection-id"

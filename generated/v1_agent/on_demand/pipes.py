@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from ..calls import running_loop
-from ..options import ConnectionOptions, log_program_end
+from ..log import log_program_end
+from ..options import ConnectionOptions
+from ..tasks import running_loop
 from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
 from .standard_streams import STDERR, private_wire
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from .._decode import DecodeError, Drop, path_text
 from ..dispatch import Handler, overrides
 from ..errors import RequestError
-from ..message import MAX_DEPTH, Message
+from ..memory import MAX_DEPTH
+from ..message import Message
 from .mistakes import caller, hint_for, reason_of, safely, shown
 
 

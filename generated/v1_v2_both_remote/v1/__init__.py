@@ -8,6 +8,7 @@ From ACP v1, 2026-11-02.
 # fmt: off
 from .._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from .._decode import DecodeError, Drop
+from ..capabilities import CapabilityError, advertise
 from ..connection import Connection
 from ..decision import Decision, decides
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -18,7 +19,6 @@ from ..errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
-from ..handshake import CapabilityError, advertise
 from ..message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from ..options import ConnectionOptions
 from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent

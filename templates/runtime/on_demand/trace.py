@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Literal
 
+from ..log import logger
 from ..message import Message, Unreadable
-from ..options import ConnectionOptions, logger
+from ..options import ConnectionOptions
 from ..transport import PeerKind, Transport, peer_kind_of
 from .secrets import PARAMS, PROPERTIES
 from .trace_file import Mask, TraceFile
@@ -39,8 +40,11 @@ class TracedTransport:
         mask = None if options.trace_secrets else Mask(PROPERTIES, PARAMS)
         self._file: TraceFile | None = TraceFile(path, mask=mask, peer=peer, process=os.getpid())
         self.budget: Any = getattr(transport, "budget", None)
-        self.flush: Callable[[], object] = getattr(transport, "flush", _nothing)
-        self._ready: Callable[[], Message | Unreadable | None] = getattr(transport, "ready", _nothing)
+        if (flush := getattr(transport, "flush", None)) is not None:
+            self.flush: Callable[[], object] = flush
+        if (ready := getattr(transport, "ready", None)) is not None:
+            self._ready: Callable[[], Message | Unreadable | None] = ready
+            self.ready = self._next
         if (attach := getattr(transport, "attach", None)) is not None:
             self.attach: Callable[[Callable[[bool], None]], None] = attach
 
@@ -48,7 +52,7 @@ class TracedTransport:
         """The next message; None at the end."""
         return self._received(await self._transport.read())
 
-    def ready(self) -> Message | Unreadable | None:
+    def _next(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
         return self._received(self._ready())
 
@@ -105,7 +109,3 @@ class TracedTransport:
 def _text_of(value: Any) -> bytes:
     """JSON of a value. `dumps` of the options may be a hook that is called once for each message."""
     return json.dumps(value, separators=(",", ":"), default=str).encode()
-
-
-def _nothing() -> None:
-    return None

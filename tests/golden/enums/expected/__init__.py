@@ -9,6 +9,7 @@ From ACP v1, schema.json.
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
+from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .connection import Connection
 from .decision import Decision, decides
@@ -19,7 +20,6 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions

@@ -8,6 +8,7 @@ From ACP v1, schema.json, with wave, 2026-05-01.
 # fmt: off
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
@@ -19,7 +20,6 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
