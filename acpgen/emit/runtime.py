@@ -58,10 +58,11 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
-    "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
+    "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
     "on_demand/__init__": (),
     "on_demand/misnamed": (),
     "on_demand/mistakes": (),
+    "on_demand/places": (),
     "on_demand/pydantic_schema": (),
     "on_demand/schema_details": (),
 }
@@ -88,7 +89,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
     "transport": (
-        *("ByteTransport", "MemoryTransport", "PeerKind", "StreamTransport", "Transport"),
+        *("ByteTransport", "MemoryTransport", "StreamTransport", "Transport"),
         *("current_peer_kind", "memory_transports"),
     ),
 }
@@ -109,6 +110,6 @@ def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[
 
 
 def copied(module: str) -> str:
-    """The text of a module."""
-    path = data_folder() / "templates" / "runtime" / f"{module}.py"
+    """The text of a module, which is in the folder of its layer; a package has them all in one."""
+    (path,) = (data_folder() / "templates" / "runtime").glob(f"*/{module}.py")
     return f"{HEADER}\n{path.read_text(encoding='utf-8')}"

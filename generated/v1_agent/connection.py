@@ -16,6 +16,7 @@ from .capabilities import Capabilities
 from .dispatch import (
     ConnectionClosed,
     Handler,
+    PeerKind,
     call_handler,
     dispatch_notification,
     dispatch_request,
@@ -28,7 +29,7 @@ from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
 from .state import Step
-from .transport import ByteTransport, PeerKind, Transport, carrying_messages
+from .transport import ByteTransport, Transport, carrying_messages
 
 
 class Choice(Protocol):

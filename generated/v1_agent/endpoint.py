@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from ._base import Cancellation
 from ._decode import excerpt
 from .answers import Answers
-from .dispatch import ConnectionClosed
+from .dispatch import ConnectionClosed, PeerKind
 from .errors import InternalError, InvalidRequestError, RequestError
 from .log import PROGRAM_ENDS, log_mistake, logger
 from .message import Budget, Held, Message, MessageTooLarge, Unreadable, Unsendable
@@ -28,7 +28,7 @@ from .options import ConnectionOptions
 from .pending import Listener, Pending
 from .state import READING, Handshake, Lifecycle, Reading, State, Step
 from .tasks import Tasks, check_loop, check_outcome, is_running, running_loop
-from .transport import PeerKind, Transport, current_peer_kind, peer_kind_of
+from .transport import Transport, current_peer_kind, peer_kind_of
 
 _TASK_BYTES: Final = 2**13
 """The memory of a request in flight beside its message."""

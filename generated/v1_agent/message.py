@@ -275,7 +275,10 @@ _FAILURE: Final = InternalError().to_json()
 
 def wire_for(options: ConnectionOptions) -> Wire:
     """The `Wire` of a connection, or what its option `wire` makes in place of one."""
-    return Wire(options) if options.wire is None else options.wire(options)
+    if options.wire is None:
+        return Wire(options)
+    found: Wire = options.wire(options)
+    return found
 
 
 _starts: Final[dict[str, bytes]] = {}

@@ -7,16 +7,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ._base import Struct
 from .dispatch import OnDrop, OnInvalid
 from .errors import RequestError
 from .json_text import dumps_json, loads_json
 from .log import PROGRAM_ENDS, log_program_end, logger
-
-if TYPE_CHECKING:
-    from .message import Wire
 
 T = TypeVar("T")
 
@@ -64,7 +61,7 @@ class ConnectionOptions(Struct):
     trace_secrets: bool = False
     """Write the values of environment variables and headers, and the params of logins, too. Otherwise these are masked.
     """
-    wire: Callable[[ConnectionOptions], Wire] | None = None
+    wire: Callable[[ConnectionOptions], Any] | None = None
     """Makes the object that reads and writes messages in place of `Wire`, which uses `loads` and `dumps`."""
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -78,7 +75,8 @@ def options_or_default(options: object) -> ConnectionOptions:
     if options is None:
         return ConnectionOptions()
     if not isinstance(options, ConnectionOptions):
-        from .on_demand.mistakes import caller, shown
+        from .on_demand.mistakes import shown
+        from .on_demand.places import caller
 
         raise TypeError(f"options{caller()} is {shown(options)}: write options=ConnectionOptions(...)")
     return options

@@ -13,7 +13,7 @@ from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -26,15 +26,7 @@ from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,

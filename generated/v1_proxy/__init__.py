@@ -13,7 +13,7 @@ from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -28,15 +28,7 @@ from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
 from .sources import AgentSource
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,

@@ -11,7 +11,7 @@ from .._decode import DecodeError, Drop
 from ..capabilities import CapabilityError, advertise
 from ..connection import Connection
 from ..decision import Decision, decides
-from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from ..dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -24,15 +24,7 @@ from ..options import ConnectionOptions
 from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from ..stdio import run_agent, serve_agent, serve_stdio
 from ..thread_calls import BlockingStub, blocking
-from ..transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from ..transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode

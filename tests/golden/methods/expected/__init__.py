@@ -14,7 +14,7 @@ from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
     LockedError,
@@ -28,15 +28,7 @@ from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .stdio import run_agent, serve_agent, serve_stdio
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import (
     AskRequest, AskRequestChoices, AskRequestText, AskResponse,
     CancelNotification, CancelNotificationId, ChangedNotification,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
@@ -14,12 +14,19 @@ from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .transport import PeerKind
-
 T = TypeVar("T")
 R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
 OnInvalid = Callable[[str, Any, DecodeError], object]
+PeerKind: TypeAlias = Literal["process", "network", "conductor"]
+"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
+
+* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
+* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
+* `conductor`: a process that has started this one as a proxy.
+
+By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
+"""
 
 
 class UnfitParams(InvalidParamsError):

@@ -14,6 +14,7 @@ from .capabilities import Capabilities
 from .dispatch import (
     ConnectionClosed,
     Handler,
+    PeerKind,
     call_handler,
     dispatch_notification,
     dispatch_request,
@@ -26,7 +27,7 @@ from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
 from .state import Step
-from .transport import ByteTransport, PeerKind, Transport, carrying_messages
+from .transport import ByteTransport, Transport, carrying_messages
 
 
 class Choice(Protocol):

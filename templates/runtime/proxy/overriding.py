@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from ._base import UNSET, Method, Part, ProtocolInfo, UnsetType
 from ._decode import DecodeError
@@ -17,7 +17,6 @@ from .message import Kind, Message
 from .passing import Passed, dumps_number, scan
 
 if TYPE_CHECKING:
-    from .hop import Hop
     from .sources import AnyAgent
 
 Neighbour: TypeAlias = Literal["client", "agent"]
@@ -27,10 +26,28 @@ _HOLD_SECONDS: Final = 5.0
 """The longest time that messages wait for a handler which has got the response to its call."""
 
 
+class Side(Protocol):
+    """One side of a proxy, as its overrides see it: the connection with a neighbour."""
+
+    side: Neighbour
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result."""
+        ...
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        ...
+
+    def hand_over_reading(self) -> None:
+        """Let another task read what this side says, if this one does so and handles a notification."""
+        ...
+
+
 class Call:
     """A message that `from_client` or `from_agent` handles. `params` is JSON, None for params that are absent."""
 
-    def __init__(self, override: Override, target: Hop) -> None:
+    def __init__(self, override: Override, target: Side) -> None:
         self._override = override
         self._message = override.message
         self._target = target
@@ -138,7 +155,7 @@ def _overrides(kind: type[Passing], name: str) -> bool:
 class Override:
     """A message that a method of the proxy handles, and the response to its latest call of the same method."""
 
-    def __init__(self, hop: Hop, message: Passed, route: Route) -> None:
+    def __init__(self, hop: Side, message: Passed, route: Route) -> None:
         self.hop = hop
         self.message = message
         self.route = route
@@ -176,7 +193,7 @@ class Override:
         self._is_over = True
         self.release()
 
-    def original(self, message: Message, target: Hop) -> Passed | None:
+    def original(self, message: Message, target: Side) -> Passed | None:
         """The message that came, if `message` hands it on unchanged."""
         if message.kind in ("request", "notification"):
             record, source = self.route.record, self.message

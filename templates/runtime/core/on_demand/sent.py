@@ -12,7 +12,8 @@ from ..dispatch import Handler, overrides
 from ..errors import RequestError
 from ..memory import MAX_DEPTH
 from ..message import Message
-from .mistakes import caller, hint_for, reason_of, safely, shown
+from .mistakes import hint_for, reason_of, safely, shown
+from .places import caller
 
 
 class _Part(NamedTuple):

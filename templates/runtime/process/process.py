@@ -16,12 +16,12 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Literal
 
-from .dispatch import ConnectionClosed
+from .dispatch import ConnectionClosed, PeerKind
 from .log import one_line
 from .message import MessageTooLarge
 from .options import ConnectionOptions
 from .process_groups import has_members, members_of_session, signal_session
-from .transport import LineBuffer, PeerKind, StreamTransport
+from .transport import LineBuffer, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
-from .dispatch import ConnectionClosed
+from .dispatch import ConnectionClosed, PeerKind
 from .errors import InternalError, InvalidRequestError, RequestError
 from .factories import by_version, check_factory, version_of
 from .forms import FORMS
@@ -22,7 +22,7 @@ from .overriding import Passing
 from .process import ProcessTransport
 from .relay import Relay, passing_options
 from .sources import TERMINATE_SECONDS, AnyAgent, CommandLine, check_command, is_source, opened, started
-from .transport import ByteTransport, PeerKind, Transport, carrying_messages, peer_kind_of
+from .transport import ByteTransport, Transport, carrying_messages, peer_kind_of
 
 AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
 """A factory, or one for each version of the protocol: the answer of the agent chooses."""

@@ -18,7 +18,7 @@ from ._base import ProtocolInfo, UnsetType
 from ._decode import DecodeError, reporting_drops
 from .chain import form_of
 from .connection import opened_for
-from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler
+from .dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
 from .endpoint import Endpoint, Rest
 from .errors import InternalError, InvalidRequestError, RequestError
 from .forms import FORMS
@@ -28,7 +28,7 @@ from .options import ConnectionOptions
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
 from .pending import Response
-from .transport import ByteTransport, PeerKind, Transport
+from .transport import ByteTransport, Transport
 
 _ENVELOPES: Final = frozenset(
     name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
@@ -315,6 +315,10 @@ class Hop:
         """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
         return self.endpoint.check_loop()
 
+    def hand_over_reading(self) -> None:
+        """Let another task read what this side says, if this one does so and handles a notification."""
+        self.endpoint.hand_over_reading()
+
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result."""
         override, endpoint = override_of.get(), self.endpoint
@@ -326,7 +330,7 @@ class Hop:
         override.release()
         token = override_of.set(None)  # the read loop, which its handler may hand over, is no part of it
         try:
-            override.hop.endpoint.hand_over_reading()
+            override.hop.hand_over_reading()
             endpoint.hand_over_reading()
         finally:
             override_of.reset(token)

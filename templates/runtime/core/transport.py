@@ -7,8 +7,9 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
+from .dispatch import PeerKind
 from .errors import ParseError
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
@@ -18,16 +19,6 @@ _MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
 
 # --- Who the peer is --------------------------------------------------------------------------------------------------
-
-PeerKind: TypeAlias = Literal["process", "network", "conductor"]
-"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
-
-* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
-* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
-* `conductor`: a process that has started this one as a proxy.
-
-By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
-"""
 
 PEER_KIND: Final = "ACP_PEER_KIND"
 """The environment variable of an agent that a proxy has started: "network" if it serves a client there."""
