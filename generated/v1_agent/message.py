@@ -12,9 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakSet
 
 from .errors import InternalError, InvalidRequestError, ParseError, RequestError
-from .json_text import READ, WRITE, dumps_json, loads_json
+from .json_text import MAX_DEPTH, MAX_EXPANSION, READ, WRITE, dumps_json, is_too_deep, loads_json, measure, weigh
 from .log import PROGRAM_ENDS, one_line
-from .memory import MAX_DEPTH, MAX_EXPANSION, is_too_deep, measure, weigh
 from .options import ConnectionOptions, call_hook
 
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]

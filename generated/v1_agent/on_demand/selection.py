@@ -11,9 +11,8 @@ from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..capabilities import Capabilities
 from ..connection import Connection
-from ..dispatch import ConnectionClosed, Handler, Peer, UnfitParams, unsupported_error
+from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
 from ..errors import InvalidRequestError
-from ..factories import Factory, make_handler
 from ..message import Message
 
 

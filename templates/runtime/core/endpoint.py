@@ -53,7 +53,9 @@ class _Notification:
         self.message: Message | None = message
 
 
-_NOTIFICATION, _HANDLED = READING["notification"], READING["handled"]  # looked up for each notification
+# what each message asks for: to get a member of an enumeration from its class takes long
+_OPEN, _AWAITED, _DONE = State.OPEN, Step.AWAITED, Step.DONE
+_NOTIFICATION, _HANDLED = READING["notification"], READING["handled"]
 
 _notification: ContextVar[_Notification | None] = ContextVar("_notification", default=None)
 """The one in whose handler the code runs; tasks that the handler starts inherit it."""
@@ -375,10 +377,10 @@ class Endpoint:
         self._start_reading()
 
     async def _read_loop(self) -> None:
-        me, life, received = asyncio.current_task(), self._life, self._received
+        me, life, received, ready = asyncio.current_task(), self._life, self._received, self._ready
         try:
-            while self._reader is me and life.state is State.OPEN:
-                message = received.pop() if received else (self._ready and self._ready()) or await self._read()
+            while self._reader is me and life.state is _OPEN:
+                message = received.pop() if received else (ready and ready()) or await self._read()
                 if message is None:
                     continue
                 if (self._must_yield or self._starting) and self._has_to_wait(message):
@@ -470,7 +472,7 @@ class Endpoint:
             return self._must_yield
         if self._is_intercepted or isinstance(message, Unreadable) or message.kind != "request":
             return True
-        return self.handshake.step is not Step.DONE or self.refusal(message) is not None
+        return self.handshake.step is not _DONE or self.refusal(message) is not None
 
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is taken: what waited for a response goes on first.
@@ -493,7 +495,7 @@ class Endpoint:
 
     def _take(self, message: Message | Unreadable) -> Rest:
         """Take a message; returns what the read loop has to await before the next one."""
-        if isinstance(message, Unreadable):
+        if not isinstance(message, Message):
             return self._take_unreadable(message)
         match message.kind:
             case "notification":
@@ -551,7 +553,7 @@ class Endpoint:
         is_quick = not is_full and self._held.fits(message, self.options.max_in_flight_bytes)
         if not is_quick and (limit := self._exceeded(message)):
             return InternalError(limit)
-        return None if self.handshake.step is Step.DONE else self.handshake.refusal(message.method)
+        return None if self.handshake.step is _DONE else self.handshake.refusal(message.method)
 
     def _exceeded(self, message: Message) -> str:
         """The limit that one more message would exceed; empty if none."""
@@ -667,7 +669,7 @@ class Endpoint:
         method, task = message.method, self._reader
         if (how := self.cancellation) is not None and method == how.method:
             self.cancel(message.value, how.key)
-        if self.handshake.step is Step.AWAITED:
+        if self.handshake.step is _AWAITED:
             logger.debug("the notification %.200r is ignored: it came before %s", method, self.handshake.method)
             return
         self._handled = handled = _Notification(message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Set
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from ._decode import excerpt
 from .capabilities import Capabilities
@@ -22,7 +22,6 @@ from .dispatch import (
 )
 from .endpoint import Endpoint, Sent
 from .errors import RequestError
-from .factories import warn_of_misnamed
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
@@ -274,3 +273,39 @@ def opened_for(transport: Transport | ByteTransport, options: ConnectionOptions,
 
         return traced(found, options, path, peer)
     return found
+
+
+# --- Names of handlers ------------------------------------------------------------------------------------------------
+
+_COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
+
+
+def warn_of_misnamed(kind: type[Handler]) -> None:
+    """Log the public coroutine methods of `kind` that no message reaches, but probably should."""
+    warn_of_others(kind, {each.handler for each in kind.METHODS.values()}, Handler)
+
+
+def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None:
+    """Log the public coroutine methods of `kind` that are neither `handlers` nor of `root`, but probably should be."""
+    own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
+    suspects = [
+        name
+        for name, value in own.items()
+        if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
+    ]
+    if suspects:
+        from .on_demand.misnamed import meant_handlers
+
+        for name, meant in meant_handlers(suspects, handlers, own):
+            hint = f"is it meant to be {meant}? If not, begin its name with _"
+            logger.warning("%s.%s handles nothing: %s", kind.__name__, name, hint)
+
+
+def _is_users(base: type[Any]) -> bool:
+    """True for a class from outside of this package, which is neither generated nor one of its helpers."""
+    return base is not object and not base.__module__.startswith(f"{__package__}.")
+
+
+def _takes_params(value: Any) -> bool:
+    code = getattr(value, "__code__", None)
+    return code is not None and bool(code.co_flags & _COROUTINE) and code.co_argcount > 1

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
-from .factories import check_factory
+from .dispatch import check_factory
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions, options_or_default
 from .stdio import AnyFactory, serve_agent

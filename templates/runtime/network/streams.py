@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from .memory import measure
+from .json_text import measure
 from .message import Budget, Held, Message, Unreadable, is_short
 from .sessions import SESSION_RULES
 

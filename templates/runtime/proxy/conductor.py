@@ -9,9 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
-from .dispatch import ConnectionClosed, PeerKind
+from .dispatch import ConnectionClosed, PeerKind, by_version, check_factory, version_of
 from .errors import InternalError, InvalidRequestError, RequestError
-from .factories import by_version, check_factory, version_of
 from .forms import FORMS
 from .hop import Hop
 from .log import log_mistake, logger

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 from ._base import ProtocolInfo
+from .connection import warn_of_others
 from .dispatch import ConnectionClosed, Remote, call_handler
-from .factories import warn_of_others
 from .hop import Hop
 from .message import Message
 from .options import ConnectionOptions

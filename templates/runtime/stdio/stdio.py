@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from .connection import Connection
-from .dispatch import Peer
-from .factories import by_version, check_factory, make_handler, version_of
+from .dispatch import Peer, by_version, check_factory, make_handler, version_of
 from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport
