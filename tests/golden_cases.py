@@ -35,7 +35,8 @@ WHOLE = "v1_agent"
 
 _RUNTIME = REPOSITORY / "templates" / "runtime"
 _HELPERS = REPOSITORY / "schema" / "helpers"
-_RUNTIME_FILES = frozenset(path.relative_to(_RUNTIME).as_posix() for path in _RUNTIME.rglob("*.py"))
+_RUNTIME_FILES = {"/".join(path.relative_to(_RUNTIME).parts[1:]): path for path in _RUNTIME.rglob("*.py")}
+"""The files of the runtime by their place in a package, which has no folders for their layers."""
 _OF_PACKAGE = re.compile(r"^from \.{2,3}\w+ import (?:[^(\n]+|\([^)]*\))\n", re.MULTILINE)
 """Imports of a helper from its package, which may have the names in another module."""
 
@@ -55,7 +56,7 @@ def false_copies(package: Files) -> list[str]:
 
 def _is_true(path: str, text: str) -> bool:
     if path in _RUNTIME_FILES:
-        return text == f"{HEADER}\n{(_RUNTIME / path).read_text(encoding='utf-8')}"
+        return text == f"{HEADER}\n{_RUNTIME_FILES[path].read_text(encoding='utf-8')}"
     sources = (found.read_text(encoding="utf-8") for found in _HELPERS.rglob(path.rpartition("/")[2]))
     return _OF_PACKAGE.sub("", text) in {f"{HEADER}\n{_OF_PACKAGE.sub('', source)}" for source in sources}
 

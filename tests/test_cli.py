@@ -282,7 +282,7 @@ def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) ->
         return ran.stderr
 
     build()
-    template, module = checkout / "templates/runtime/transport.py", checkout / "acpgen/emit/errors.py"
+    template, module = checkout / "templates/runtime/core/transport.py", checkout / "acpgen/emit/errors.py"
     for path in (template, module):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # as git does in a checkout on Windows
     assert "update out/acpgen.lock" not in build()

@@ -52,7 +52,7 @@ def test_what_is_not_python_is_kept_for_the_report() -> None:
     assert Path(kept).read_text(encoding="utf-8").startswith("def long(:")
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "templates/runtime").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "templates/runtime").rglob("*.py")), ids=lambda path: path.name)
 def test_copied_modules_stand_as_black_writes_them(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert as_black(text) == text

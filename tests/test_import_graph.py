@@ -1,4 +1,4 @@
-"""The imports between the modules of acpgen: no circles, and no room imports one above it."""
+"""The imports between the modules of acpgen, and of the runtime: no circles, and nothing imports what is above it."""
 
 from __future__ import annotations
 
@@ -67,3 +67,60 @@ def test_no_room_imports_one_above_it() -> None:
     edges = [(name, target) for name in MODULES for target in imports_of(name, late=True)]
     assert ("acpgen.pipeline", "acpgen.ir.lower") in edges, "imports in functions count, too"
     assert [f"{name} imports {target}" for name, target in edges if rank(name) < rank(target)] == []
+
+
+# --- The runtime -----------------------------------------------------------------------------------------------------
+
+RUNTIME = {path.stem: path for path in (REPOSITORY / "templates/runtime").rglob("*.py") if path.stem != "__init__"}
+LAYERS = ("core", "trace", "handlers", "versions", "stdio", "process", "proxy", "network")
+"""The folders of the runtime from the bottom up."""
+HOOKS = {("_base", "pydantic_schema")}
+"""The classes have a hook that pydantic calls; what it imports reads the classes."""
+
+
+def runtime_imports(name: str) -> Iterator[str]:
+    """The modules of the runtime that a module imports, in functions and for type checkers, too."""
+    for node in ast.walk(ast.parse(RUNTIME[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            names = ((node.module or "").rpartition(".")[2], *(each.name for each in node.names if not node.module))
+            yield from (each for each in names if each in RUNTIME)
+
+
+def layer(name: str) -> int:
+    """The position of a module in `LAYERS`."""
+    return LAYERS.index(RUNTIME[name].relative_to(REPOSITORY / "templates/runtime").parts[0])
+
+
+def runtime_edges() -> set[tuple[str, str]]:
+    return {(name, target) for name in RUNTIME for target in runtime_imports(name)}
+
+
+def test_no_module_of_the_runtime_imports_itself_through_others() -> None:
+    edges = runtime_edges()
+    assert ("tasks", "places") in edges, "imports in functions count, too"
+    assert edges >= HOOKS
+    graph: dict[str, set[str]] = {name: set() for name in RUNTIME}
+    for name, target in edges - HOOKS:
+        graph[name].add(target)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' → '.join(error.args[1])}")
+
+
+def test_no_layer_of_the_runtime_imports_one_above_it() -> None:
+    assert len({layer(name) for name in RUNTIME}) == len(LAYERS)
+    upwards = [f"{name} imports {target}" for name, target in runtime_edges() if layer(name) < layer(target)]
+    assert upwards == []
+
+
+def test_nothing_touches_a_private_name_of_an_endpoint() -> None:
+    """Agents, clients and proxies are its users: they do not derive from it either."""
+    for name in RUNTIME.keys() - {"endpoint"}:
+        for node in ast.walk(ast.parse(RUNTIME[name].read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                assert "Endpoint" not in {ast.unparse(base) for base in node.bases}, f"{name}, line {node.lineno}"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Attribute, ast.Name)):
+                owner = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
+                is_private = owner in {"endpoint", "_endpoint"} and node.attr.startswith("_")
+                assert not is_private, f"{name}, line {node.lineno}: {node.attr}"

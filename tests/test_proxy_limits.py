@@ -113,7 +113,7 @@ def test_the_budget_of_a_client_holds_for_what_is_overridden(acp: ModuleType) ->
     async def main() -> None:
         client, near = acp.memory_transports()
         transport = import_module(f"{acp.__name__}.transport").LineTransport(near, options)
-        transport.budget = import_module(f"{acp.__name__}.options").Budget(2**15)
+        transport.budget = import_module(f"{acp.__name__}.message").Budget(2**15)
         serving = asyncio.ensure_future(acp.serve_conductor([kind], [sys.executable, "-c", "input()"], transport))
         await client.write(line(id=0, method="initialize", params={"protocolVersion": 1}))
         for number in range(1, 10):

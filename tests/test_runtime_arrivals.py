@@ -411,53 +411,6 @@ def test_messages_of_unknown_size_count(acp: ModuleType) -> None:
     assert len(begun) == 6
 
 
-# --- Tables of states ------------------------------------------------------------------------------------------------
-
-
-def test_each_state_of_a_connection_is_left_as_the_table_says(acp: ModuleType) -> None:
-    async def main() -> None:
-        calls = acp.calls
-        events = ("read end", "finished", "stop", "cleaned up")
-        ways = {calls.State.OPEN: ()}
-        rest = [calls.State.OPEN]
-        while rest:
-            state = rest.pop()
-            for event in events:
-                reasons: list[Any] = []
-                life = calls.Life(reasons.append)
-                for each in (*ways[state], event):
-                    life.on(each)
-                assert life.state is calls.TRANSITIONS.get((state, event), state)
-                assert len(reasons) == (life.state is not calls.State.OPEN)  # pending requests are rejected once
-                assert (life.reason is None) is life.is_open
-                if life.state not in ways:
-                    ways[life.state] = (*ways[state], event)
-                    rest.append(life.state)
-        assert set(ways) == set(calls.State)
-        assert not [event for event in events if (calls.State.CLOSED, event) in calls.TRANSITIONS]
-
-    run(main())
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_runs(acp: ModuleType, seed: int) -> None:
-    chance, handshake = random.Random(seed), acp.handshake.Handshake()
-    handshake.require("initialize")
-    running, is_done = 0, False
-    for _ in range(200):
-        step = handshake.step
-        assert step is (acp.handshake.Step.DONE if is_done else acp.handshake.Step[("AWAITED", "RUNNING")[running > 0]])
-        assert (handshake.refusal("other") is not None) is (step is acp.handshake.Step.AWAITED)
-        assert handshake.refusal("initialize") is None
-        if running == 0 or chance.random() < 0.5:
-            handshake.begins("initialize")
-            running += 1
-        else:
-            succeeded = chance.random() < 0.02
-            handshake.ends("initialize", succeeded=succeeded)
-            running, is_done = running - 1, is_done or succeeded
-
-
 def test_a_subclass_of_the_transport_sees_all_messages(acp: ModuleType) -> None:
     seen: list[bytes] = []
 

@@ -58,20 +58,24 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
-    "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
+    "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
     "explained": (),
     "on_demand/__init__": (),
     "on_demand/misnamed": (),
     "on_demand/mistakes": (),
+    "on_demand/places": (),
     "on_demand/pydantic_schema": (),
     "on_demand/schema_details": (),
 }
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "calls": (),
+    "answers": (),
+    "capabilities": ("CapabilityError", "advertise"),
     "connection": ("Connection",),
-    "handshake": ("CapabilityError", "advertise"),
+    "endpoint": (),
+    "json_text": (),
+    "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
     "on_demand/decorated": (),
     "on_demand/selection": (),
@@ -79,9 +83,12 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace": (),
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
+    "pending": (),
+    "state": (),
+    "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
     "transport": (
-        *("ByteTransport", "MemoryTransport", "PeerKind", "StreamTransport", "Transport"),
+        *("ByteTransport", "MemoryTransport", "StreamTransport", "Transport"),
         *("current_peer_kind", "memory_transports"),
     ),
 }
@@ -102,6 +109,6 @@ def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[
 
 
 def copied(module: str) -> str:
-    """The text of a module."""
-    path = data_folder() / "templates" / "runtime" / f"{module}.py"
+    """The text of a module, which is in the folder of its layer; a package has them all in one."""
+    (path,) = (data_folder() / "templates" / "runtime").glob(f"*/{module}.py")
     return f"{HEADER}\n{path.read_text(encoding='utf-8')}"

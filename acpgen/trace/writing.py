@@ -27,9 +27,10 @@ def decorated() -> Any:
 
 def _imported(module: str) -> Any:
     if _PACKAGE not in sys.modules:  # not by the path of imports, where it may be hidden
-        folder = data_folder() / "templates" / "runtime" / "on_demand"
-        path = folder / "__init__.py"
-        spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[str(folder)])
+        runtime = data_folder() / "templates" / "runtime"
+        folders = [runtime / layer / "on_demand" for layer in ("core", "trace")]
+        path, places = folders[0] / "__init__.py", [str(each) for each in folders]
+        spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=places)
         assert spec is not None
         sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)
     return import_module(f"{_PACKAGE}.{module}")

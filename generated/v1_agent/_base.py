@@ -45,7 +45,7 @@ class UnsetType(Enum):
         raise self._no_text()
 
     def _no_text(self) -> TypeError:
-        from .on_demand.mistakes import caller
+        from .on_demand.places import caller
 
         hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` and `%r` show it"
         return TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")

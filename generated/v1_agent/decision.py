@@ -48,7 +48,7 @@ class Decision(Coroutine[Any, Any, T_co]):
     __hash__ = object.__hash__
 
     def _undecided(self) -> TypeError:
-        from .on_demand.mistakes import caller
+        from .on_demand.places import caller
 
         name = getattr(self._work, "__qualname__", "the call")
         short = name.rpartition(".")[2]
@@ -79,7 +79,7 @@ class Decision(Coroutine[Any, Any, T_co]):
                 return getattr(self._work, name)  # asyncio shows by it where a task waits
             if name.startswith("_"):
                 raise AttributeError(name)
-            from .on_demand.mistakes import caller
+            from .on_demand.places import caller
 
             called = getattr(self._work, "__qualname__", "the call")
             raise AttributeError(f"{called}{caller()} was not awaited, and has no {name!r} yet", name=name, obj=self)

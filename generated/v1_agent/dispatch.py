@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ._base import MISFITS, UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
@@ -16,12 +16,19 @@ from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .transport import PeerKind
-
 T = TypeVar("T")
 R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
 OnInvalid = Callable[[str, Any, DecodeError], object]
+PeerKind: TypeAlias = Literal["process", "network", "conductor"]
+"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
+
+* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
+* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
+* `conductor`: a process that has started this one as a proxy.
+
+By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
+"""
 
 
 class UnfitParams(InvalidParamsError):
@@ -210,7 +217,8 @@ class Remote:
 def check_name(method: object) -> None:
     """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
     if not isinstance(method, str):
-        from .on_demand.mistakes import caller, shown
+        from .on_demand.mistakes import shown
+        from .on_demand.places import caller
 
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from itertools import accumulate
+from math import inf
 from sys import getsizeof
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakSet
 
 from .errors import InternalError, InvalidRequestError, ParseError, RequestError
-from .options import PROGRAM_ENDS, ConnectionOptions, call_hook, dumps_json, loads_json, one_line
+from .json_text import MAX_DEPTH, MAX_EXPANSION, READ, WRITE, dumps_json, is_too_deep, loads_json, measure, weigh
+from .log import PROGRAM_ENDS, one_line
+from .options import ConnectionOptions, call_hook
 
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]
-
-MAX_DEPTH: Final = 200
-"""The deepest nesting of arrays and objects in a message. Python parses more, and then fails or takes seconds where a
-value is compared, printed or written: how much more depends on its version."""
 
 MAX_ID_BYTES: Final = 256
 """The longest id of a request or a session that is kept, in UTF-8."""
@@ -29,6 +27,8 @@ MAX_START: Final = 512
 """The bytes that are kept of a message that is not parsed: enough to find its id."""
 _ENVELOPE: Final = 512
 """The most memory of a message beside its value."""
+_SMALL: Final = 2**10
+"""Messages up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
 
 
 # --- Messages --------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class Message:
     it is not known.
     """
 
-    __slots__ = ("__weakref__", "_weight", "id", "kind", "method", "size", "value")
+    __slots__ = ("__weakref__", "id", "kind", "measured", "method", "size", "value")
 
     def __init__(  # noqa: PLR0917 - names take longer to pass, and one is made for each message
         self,
@@ -57,7 +57,7 @@ class Message:
         self.method = method
         self.id = id
         self.size = size
-        self._weight = 0
+        self.measured = 0  # its memory, once that is measured
 
     def __repr__(self) -> str:
         return f"Message({self.kind!r}, method={self.method[:80]!r}, id={self.id!r})"
@@ -65,17 +65,17 @@ class Message:
     @property
     def weight(self) -> int:
         """The memory that it takes, in bytes: measured when it is asked for first, which visits all of the value."""
-        if not self._weight:
+        if not self.measured:
             is_small = 0 < self.size <= _SMALL
-            self._weight = (
-                self.size * _MAX_EXPANSION if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
+            self.measured = (
+                self.size * MAX_EXPANSION if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
             )
-        return self._weight
+        return self.measured
 
     @property
     def bound(self) -> int:
         """The most memory that a text of this size can take, in bytes; its weight if that, or no size, is known."""
-        return self._weight or self.size * _MAX_EXPANSION or self.weight
+        return self.measured or self.size * MAX_EXPANSION or self.weight
 
     @property
     def is_response(self) -> bool:
@@ -151,7 +151,7 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
         if request_id is None:
             kind: Kind = "request" if "id" in found else "notification"
             return Message(kind, found.get("params"), method, None, size)
-        if is_id(request_id):
+        if (type(request_id) is int and request_id in _INTEGERS) or is_id(request_id):
             return Message("request", found.get("params"), method, request_id, size)
     elif "method" not in found and ("result" in found or "error" in found):
         return _response(found, request_id, size)
@@ -202,7 +202,8 @@ class Wire:
     def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
         self._loads = options.loads
-        self._most_unweighed = options.max_in_flight_bytes // _MAX_EXPANSION
+        self._reads = options.loads is loads_json and type(self).parse is Wire.parse
+        self._most_unweighed = options.max_in_flight_bytes // MAX_EXPANSION
         self._joins = options.dumps is dumps_json  # what another `dumps` returns cannot be joined
 
     def read(self, line: bytes) -> Message | Unreadable:
@@ -216,7 +217,11 @@ class Wire:
         if size > MAX_DEPTH and is_too_deep(line):
             return too_large(f"nested more than {MAX_DEPTH} deep", line)
         try:
-            return self.parse(line)
+            if not self._reads:
+                return self.parse(line)
+            text = line.decode().strip(" \t\r\n")  # `loads_json`, inlined: each message comes here
+            value, end = READ(text)
+            return message_of(value if end == len(text) else loads_json(line), size=size)
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
@@ -235,9 +240,10 @@ class Wire:
                 line = self._options.dumps(message.to_json())
             elif message.kind == "notification" and message.value is not None:
                 start = _starts.get(message.method) or _start_of(message.method)
-                line = b"%b%b}" % (start, dumps_json(message.value))
+                line = b"%b%b}" % (start, "".join(WRITE(message.value, 0)).encode("ascii"))  # `dumps_json`, inlined
             elif message.kind == "result" and type(message.id) is int:
-                line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
+                text = "".join(WRITE(message.value, 0))
+                line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, text.encode("ascii"))
             else:
                 line = dumps_json(message.to_json())
         except PROGRAM_ENDS:
@@ -268,7 +274,10 @@ _FAILURE: Final = InternalError().to_json()
 
 def wire_for(options: ConnectionOptions) -> Wire:
     """The `Wire` of a connection, or what its option `wire` makes in place of one."""
-    return Wire(options) if options.wire is None else options.wire(options)
+    if options.wire is None:
+        return Wire(options)
+    found: Wire = options.wire(options)
+    return found
 
 
 _starts: Final[dict[str, bytes]] = {}
@@ -301,102 +310,86 @@ def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str
     return ("request" if kind[1] == b"method" else "response", found) if is_id(found) else (None, None)
 
 
-# --- Memory ----------------------------------------------------------------------------------------------------------
-
-_MAX_EXPANSION: Final = 64
-"""The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
-_SMALL: Final = 2**10
-"""Messages up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
-
-_COST: Final = {b"{": 232, b"{}": -168, b"[": 96, b":": 100, b",": 64}
-"""The bytes of an object, an array, a property and an item: measured, and rounded up. An empty object takes less."""
-_WIDER: Final = {**_COST, b":": 128, b",": 80}
-"""The same if strings may not be ASCII: each of these takes at least 24 bytes more."""
-
-_NO_SIGN: Final = bytes(byte for byte in range(256) if byte not in b'{}[]:,"')
-_NO_NESTING: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
-_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
-_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""As signed bytes, 1 for an opening bracket and -1 for a closing one."""
-_WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
-"""First bytes of characters that make a string take four bytes for each of its characters."""
-_CHUNK: Final = 2**16
-_PASSES: Final = 8
+# --- Memory in use ---
 
 
-def measure(value: Any) -> int:
-    """The memory of a JSON value, in bytes."""
-    total, names = 0, set[str]()
-    rest: list[Any] = [value]
-    while rest:
-        each: Any = rest.pop()
-        inner: Any = each
-        total += getsizeof(each)
-        if isinstance(each, dict):
-            names.update(inner)  # equal names are one string
-            rest.extend(inner.values())
-        elif isinstance(each, list):
-            rest.extend(inner)
-    return total + sum(map(getsizeof, names))
+class Budget:
+    """The memory that several connections hold for a peer, in bytes, and its limit."""
 
+    def __init__(self, limit: float = inf) -> None:
+        self.limit = limit
+        self.bytes = 0
+        self.parts: WeakSet[Held] = WeakSet()
 
-def weigh(line: bytes) -> int:
-    """An upper bound of the memory for parsing `line`, in bytes; a close one for all but short lines."""
-    width = _width(line)
-    costs = _COST if width == 1 else _WIDER
-    signs = _outside_strings(line, _NO_SIGN)
-    return len(line) * width + sum(part.count(sign) * cost for part in signs for sign, cost in costs.items())
+    @property
+    def text(self) -> str:
+        """The limit, for errors."""
+        return f"too much for the connections of one client; the limit is {self.limit} bytes (max_bytes_per_identity)"
 
-
-def _width(line: bytes) -> int:
-    """The bytes for each character of the strings in `line`: one wide character makes a whole string wide."""
-    escaped, is_ascii = b"\\u" in line, line.isascii()
-    is_wide = escaped and (b"\\ud" in line or b"\\uD" in line)
-    if is_wide or not (is_ascii or all(lead not in line for lead in _WIDE)):
-        return 4
-    return 1 if is_ascii and not escaped else 2
-
-
-def is_too_deep(line: bytes) -> bool:
-    """True if `line` is nested more than `MAX_DEPTH` deep."""
-    if _has_few_brackets(line):
-        return False
-    signs = left = b"".join(_outside_strings(line, _NO_NESTING))
-    for removed in range(0, 2 * _PASSES, 2):
-        if left.count(b"[") + left.count(b"{") <= MAX_DEPTH - removed:
+    def lacks(self, size: int = 0) -> bool:
+        """True if so many more bytes would exceed the limit."""
+        if self.bytes + size <= self.limit:
             return False
-        left = left.replace(b"{}", b"").replace(b"[]", b"")  # of all that is closed, one or two levels
-    levels = accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"))
-    return max(levels, default=0) > MAX_DEPTH
+        for part in self.parts:
+            part.measure()
+        return self.bytes + size > self.limit
 
 
-def _has_few_brackets(line: bytes) -> bool:
-    """True if at most `MAX_DEPTH` brackets open; False may also mean that finding out would take longer than the rest.
+class Held:
+    """Messages that are held, and their memory, in bytes.
 
-    `count` takes as long for each byte, `find` for each bracket.
+    Each counts with its bound, which costs nothing. Only if that exceeds a limit, messages are measured, once each.
+    `overhead` is what a message takes in the budget beside its own memory.
     """
-    if len(line) <= 2**12:
-        return line.count(b"{") + line.count(b"[") <= MAX_DEPTH
-    if len(line) <= _CHUNK:
-        return False
-    left = MAX_DEPTH
-    for bracket in (b"[", b"{"):
-        at = line.find(bracket)
-        while at >= 0:
-            if not left:
-                return False
-            left -= 1
-            at = line.find(bracket, at + 1)
-    return True
 
+    def __init__(self, budget: Budget, *, overhead: int = 0) -> None:
+        self.bytes = 0
+        self.budget = budget
+        self._overhead = overhead
+        self._counted: dict[Message, int] = {}
+        self._bounds: set[Message] = set()  # those among them that are counted with their bound
+        budget.parts.add(self)
 
-def _outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
-    """The text outside of strings, without the bytes `dropped`. Without escapes, a quote begins or ends a string."""
-    if b"\\" in line:
-        line = line.replace(b"\\\\", b"").replace(b'\\"', b"")
-    signs = line.translate(None, dropped).replace(b'""', b"")
-    inside = 0
-    for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
-        pieces = signs[start : start + _CHUNK].split(b'"')
-        yield b"".join(pieces[inside::2])
-        inside ^= (len(pieces) - 1) % 2
+    def __len__(self) -> int:
+        return len(self._counted)
+
+    def add(self, message: Message) -> None:
+        """Hold a message."""
+        size = self._counted[message] = message.measured or message.size * MAX_EXPANSION or message.bound
+        self._bounds.add(message)
+        self.bytes += size
+        self.budget.bytes += size + self._overhead
+
+    def remove(self, message: Message) -> None:
+        """Hold a message no longer."""
+        size = self._counted.pop(message)
+        self._bounds.discard(message)
+        self.bytes -= size
+        self.budget.bytes -= size + self._overhead
+
+    def measure(self) -> None:
+        """Count each message with its memory in place of its bound."""
+        for message in self._bounds:
+            less = self._counted[message] - message.weight
+            self._counted[message] = message.weight
+            self.bytes -= less
+            self.budget.bytes -= less
+        self._bounds.clear()
+
+    def fits(self, message: Message, limit: int) -> bool:
+        """True if one more message exceeds neither `limit` nor the budget, counted with its bound: the quick answer."""
+        size = message.measured or message.size * MAX_EXPANSION or message.bound
+        return self.bytes + size <= limit and self.budget.bytes + size + self._overhead <= self.budget.limit
+
+    def exceeds(self, limit: int, message: Message) -> bool:
+        """True if these and one more message would exceed `limit`."""
+        if self.bytes + message.bound <= limit:
+            return False
+        self.measure()
+        return self.bytes + message.weight > limit
+
+    def exceeds_budget(self, message: Message) -> bool:
+        """True if one more message would exceed the budget."""
+        if not self.budget.lacks(message.bound + self._overhead):
+            return False
+        return self.budget.lacks(message.weight + self._overhead)

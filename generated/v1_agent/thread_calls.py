@@ -13,9 +13,9 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
-from .calls import running_loop
 from .dispatch import ConnectionClosed, Remote
 from .explained import explain
+from .tasks import running_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")

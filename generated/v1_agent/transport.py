@@ -9,8 +9,9 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
+from .dispatch import PeerKind
 from .errors import ParseError
 from .explained import explains
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
@@ -21,16 +22,6 @@ _MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
 
 # --- Who the peer is --------------------------------------------------------------------------------------------------
-
-PeerKind: TypeAlias = Literal["process", "network", "conductor"]
-"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
-
-* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
-* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
-* `conductor`: a process that has started this one as a proxy.
-
-By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
-"""
 
 PEER_KIND: Final = "ACP_PEER_KIND"
 """The environment variable of an agent that a proxy has started: "network" if it serves a client there."""
@@ -131,8 +122,11 @@ class LineTransport:
         self.peer_kind: PeerKind = peer_kind_of(lines)
         self._wire = wire_for(options)
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
-        self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
-        self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
+        if (ready := getattr(lines, "ready", None)) is not None:
+            self._ready: Callable[[], bytes | None] = ready
+            self.ready = self._next
+        if (flush := getattr(lines, "flush", None)) is not None:
+            self.flush: Callable[[], object] = flush
         self._extract: Callable[[bytes], bytes | None] | None = getattr(lines, "extract", None)
         attach: Any = getattr(lines, "attach", None)
         if attach is not None:
@@ -149,7 +143,7 @@ class LineTransport:
         found = self._wire.read(line)
         return found if isinstance(found, Message) else self._mended(found, line)
 
-    def ready(self) -> Message | Unreadable | None:
+    def _next(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
         try:
             line = self._ready()
@@ -176,16 +170,13 @@ class LineTransport:
         await self._lines.close()
 
 
-def _nothing() -> None:
-    return None
-
-
 def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:
     """The transport itself, or a `LineTransport` for a transport of bytes, which is one that has `write`."""
     found: Any = transport
     is_of_bytes = hasattr(transport, "write")
     if not hasattr(transport, "read") or not (is_of_bytes or hasattr(transport, "send")):
-        from .on_demand.mistakes import caller, hint_for, shown
+        from .on_demand.mistakes import hint_for, shown
+        from .on_demand.places import caller
 
         hint = hint_for(transport) or ", which has `read`, `write` and `close`"
         raise TypeError(f"the transport{caller()} is {shown(transport)}; expected a ByteTransport{hint}")

@@ -8,11 +8,12 @@ From ACP v1, 2026-11-02.
 # fmt: off
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -20,7 +21,6 @@ from .errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
@@ -28,15 +28,7 @@ from .overriding import Call
 from .proxy import Proxy, RemoteAgent, RemoteClient
 from .sources import AgentSource
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,

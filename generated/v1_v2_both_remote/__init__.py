@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 # fmt: off
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -23,21 +24,12 @@ from .errors import (
     RequestCancelledError, RequestError, ResourceNotFoundError,
     UnsupportedProtocolVersionError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .options import ConnectionOptions
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .stdio import run_agent, serve_agent, serve_stdio
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 
 __all__ = [
     "AgentConnection", "AgentProcess", "AuthenticationRequiredError",

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any, cast
 
 from .._base import Method
-from .mistakes import caller, shown
+from .mistakes import shown
+from .places import caller
 
 _PACKAGE = __name__.removesuffix(".on_demand.misnamed")
 _RAW_CALLS = {

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,6 @@ from typing import (
     NamedTuple,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -27,7 +25,7 @@ from typing import (
 
 from .._base import UNSET, Method, Struct
 from .._decode import excerpt
-from ..dispatch import Handler, Remote
+from .places import caller, is_of_python, is_ours, is_ours_or_python, place
 
 T = TypeVar("T")
 
@@ -35,7 +33,6 @@ _MAX_NAMED: Final = 4
 _MAX_SHOWN: Final = 100
 _MISTAKES: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python raises for wrong values. Other errors may be no fault of the code."""
-_PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
 def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
@@ -52,7 +49,7 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
+def in_handler(handler: Any, name: str, found: Any, error: Exception) -> Exception | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -62,7 +59,7 @@ def in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exc
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Exception | None:
+def _in_handler(handler: Any, name: str, found: Any, error: Exception) -> Exception | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
@@ -83,7 +80,7 @@ def _in_handler(handler: Handler, name: str, found: Any, error: Exception) -> Ex
 def _in_override(kind: type[Any], error: Exception) -> TypeError | None:
     """The explanation for a method that a base of this package calls, and that has other parameters or no `async`."""
     *_, (frame, _) = walk_tb(error.__traceback__)
-    if not _is_ours(frame.f_globals.get("__name__", "")):
+    if not is_ours(frame.f_globals.get("__name__", "")):
         return None
     for name, theirs, ours in _overridden(kind):
         is_async = inspect.iscoroutinefunction(ours)
@@ -98,11 +95,11 @@ def _in_override(kind: type[Any], error: Exception) -> TypeError | None:
 
 def _overridden(kind: type[Any]) -> Iterator[tuple[str, FunctionType, FunctionType]]:
     """The methods of the user that override one of this package, each with that."""
-    for name in dict.fromkeys(name for base in kind.__mro__ if not _is_ours(base.__module__) for name in vars(base)):
+    for name in dict.fromkeys(name for base in kind.__mro__ if not is_ours(base.__module__) for name in vars(base)):
         found = [(base, inspect.unwrap(vars(base)[name])) for base in kind.__mro__ if name in vars(base)]
-        ours = [method for base, method in found if _is_ours(base.__module__) and isinstance(method, FunctionType)]
+        ours = [method for base, method in found if is_ours(base.__module__) and isinstance(method, FunctionType)]
         owner, theirs = found[0]
-        if ours and not _is_ours(owner.__module__) and isinstance(theirs, FunctionType):
+        if ours and not is_ours(owner.__module__) and isinstance(theirs, FunctionType):
             yield name, theirs, ours[0]
 
 
@@ -114,7 +111,7 @@ def in_argument(error: BaseException) -> Exception | None:
 def in_own_call(error: Exception) -> Exception | None:
     """The same for a function that asks for it, which the error has not left yet."""
     stack, frame = list[tuple[FrameType, int]](), sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not (stack and not _is_ours_or_python(stack[-1][0])):
+    while frame is not None and not (stack and not is_ours_or_python(stack[-1][0])):
         stack.append((frame, frame.f_lineno))
         frame = frame.f_back
     return safely(_in_call, [*reversed(stack), *walk_tb(error.__traceback__)], error, otherwise=None)
@@ -122,21 +119,21 @@ def in_own_call(error: Exception) -> Exception | None:
 
 def _in_call(passed: list[tuple[FrameType, int]], error: BaseException) -> Exception | None:
     """The explanation for an error that has passed these frames."""
-    frames = [each for each in passed if not _is_of_python(each[0])]
-    ours = [_is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    frames = [each for each in passed if not is_of_python(each[0])]
+    ours = [is_ours(frame.f_globals.get("__name__", "")) for frame, _ in frames]
     start = max((i for i in range(1, len(frames)) if ours[i] and not ours[i - 1]), default=0)
-    if not start or not all(ours[start:]) or _is_ours(type(error).__module__):
+    if not start or not all(ours[start:]) or is_ours(type(error).__module__):
         return None
-    place = _place(*frames[start - 1])
+    where = place(*frames[start - 1])
     called = next((frame for frame, _ in frames[start:] if not _is_private(frame)), None)
-    if called is None or place in str(error):  # Python says what is wrong, or it was explained already
+    if called is None or where in str(error):  # Python says what is wrong, or it was explained already
         return None
     calls = [] if error.__cause__ is not None or _is_meant(error) else [frame for frame, _ in frames[start:]]
     misfit = next(filter(None, (safely(_misfit_in_call, each, otherwise=None) for each in calls)), None)
     if misfit is None and not isinstance(error, _MISTAKES):
         return None
     kind = ValueError if misfit is None and isinstance(error, ValueError) else TypeError
-    return kind(f"{_name_in(called)}, called by {place}, {misfit or f'failed: {reason_of(error)}'}")
+    return kind(f"{_name_in(called)}, called by {where}, {misfit or f'failed: {reason_of(error)}'}")
 
 
 def _is_meant(error: BaseException) -> bool:
@@ -144,7 +141,7 @@ def _is_meant(error: BaseException) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or not _is_ours(last.tb_frame.f_globals.get("__name__", "")):
+    if last is None or not is_ours(last.tb_frame.f_globals.get("__name__", "")):
         return False
     return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
@@ -178,18 +175,6 @@ def _is_private(frame: FrameType) -> bool:
     return frame.f_code.co_name.startswith("_") and not frame.f_code.co_name.endswith("__")
 
 
-def _is_ours_or_python(frame: FrameType) -> bool:
-    return _is_ours(frame.f_globals.get("__name__", "")) or _is_of_python(frame)
-
-
-def _is_of_asyncio(frame: FrameType) -> bool:
-    return bool(frame.f_globals.get("__name__", "").startswith("asyncio."))
-
-
-def _is_of_python(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names
-
-
 def in_factory(factory: Any, error: TypeError, *stubs: object) -> TypeError:
     """The explanation for a factory that cannot be called with `stubs`; `error` itself if it has failed later."""
     return safely(_in_factory, factory, error, stubs, otherwise=error)
@@ -212,9 +197,9 @@ def _in_factory(factory: Any, error: TypeError, stubs: tuple[object, ...]) -> Ty
 
 def handler_of(stub: object) -> type[Any]:
     """The class to extend for a handler that calls its peer by `stub`."""
-    module = next(each.__module__ for each in type(stub).__mro__ if _is_ours(each.__module__))
-    found = (each for each in vars(sys.modules[module]).values() if inspect.isclass(each) and "METHODS" in vars(each))
-    return next(each for each in found if each.__module__ == module and not issubclass(each, Remote))
+    module = next(each.__module__ for each in type(stub).__mro__ if is_ours(each.__module__))
+    found = (each for each in vars(sys.modules[module]).values() if inspect.isclass(each) and "PROTOCOL" in vars(each))
+    return next(each for each in found if each.__module__ == module)
 
 
 def name_of(factory: Any) -> str:
@@ -226,7 +211,7 @@ def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
     """The explanation for an attribute that is missing because `__init__` of a base was not called."""
     bases = [base for base in kind.__mro__ if inspect.isfunction(vars(base).get("__init__"))]
     inits = [vars(base)["__init__"] for base in bases]
-    ours = [init for base, init in zip(bases[1:], inits[1:]) if _is_ours(base.__module__)]
+    ours = [init for base, init in zip(bases[1:], inits[1:]) if is_ours(base.__module__)]
     if not any(attribute in each.__code__.co_names for each in ours):
         return None
     owner = inits[0].__qualname__.rpartition("<locals>.")[2]
@@ -236,19 +221,19 @@ def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
 
 def _signature(kind: type[Any], name: str) -> str:
     """The signature of a method as the class of this package has it."""
-    owner = next(base for base in kind.__mro__ if _is_ours(base.__module__) and hasattr(base, name))
+    owner = next(base for base in kind.__mro__ if is_ours(base.__module__) and hasattr(base, name))
     return str(inspect.signature(getattr(owner, name))).replace("'", "")
 
 
 # --- Values ----------------------------------------------------------------------------------------------------------
 
 
-def in_result(handler: Handler, record: Method, result: Any, error: Exception, *, name: str) -> TypeError:
+def in_result(handler: Any, record: Method, result: Any, error: Exception, *, name: str) -> TypeError:
     """The explanation for a result of the method `name` of a handler that cannot be encoded."""
     return TypeError(f"{type(handler).__name__}.{name} returned {_fault(result, record.result, error)}")
 
 
-def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -> TypeError:
+def in_call(stub: type[Any], record: Method, params: Any, error: Exception) -> TypeError:
     """The explanation for params of a stub that cannot be encoded."""
     return TypeError(f"{stub.__name__}.{record.handler}{caller()} got {_fault(params, record.params, error)}")
 
@@ -256,40 +241,6 @@ def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -
 def in_message(call: str, message: Any, error: Exception) -> TypeError:
     """The explanation for a message that was passed to `call` and cannot be encoded."""
     return TypeError(f"{call} got {_fault(message, type(message), error)}")
-
-
-def caller() -> str:
-    """The place in the user's code that has called this package, for a message; empty if there is none."""
-    frame = inspect.currentframe()
-    while frame is not None and _is_ours_or_python(frame) and not _is_of_asyncio(frame):
-        frame = frame.f_back
-    if frame is None or _is_of_asyncio(frame):
-        return ""
-    return f", called by {_place(frame, frame.f_lineno)},"
-
-
-def failed_at(error: BaseException) -> str:
-    """The last place in the user's code that an error has passed, for a message; empty if there is none."""
-    passed = [each for each in walk_tb(error.__traceback__) if not _is_ours(each[0].f_globals.get("__name__", ""))]
-    theirs = [each for each in passed if not _is_of_python(each[0])] or passed
-    return f" in {_place(*theirs[-1])}" if theirs else ""
-
-
-def waits_at(task: asyncio.Task[Any]) -> str:
-    """The place in the user's code where a task waits, for a message; empty if it is not known."""
-    found, each = "", cast("Any", task.get_coro())
-    while each is not None:
-        frame = getattr(each, "cr_frame", None) or getattr(each, "gi_frame", None)
-        if frame is not None and not _is_ours(name := frame.f_globals.get("__name__", "")):
-            found = found if name.startswith("asyncio.") else f"; it waits at {_place(frame, frame.f_lineno)}"
-        each = getattr(each, "cr_await", None) or getattr(each, "gi_yieldfrom", None)
-    return found
-
-
-def _place(frame: FrameType, line: int) -> str:
-    code = frame.f_code
-    name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]  # Python 3.11 and later
-    return f"{name} in line {line} of {code.co_filename}"
 
 
 def shown(value: Any) -> str:
@@ -392,7 +343,3 @@ def _name(kind: Any) -> str:
 
 def _with_article(name: str) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith(_PACKAGE)

@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from ..calls import running_loop
-from ..options import ConnectionOptions, log_program_end
-from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter, PeerKind
+from ..dispatch import PeerKind
+from ..log import log_program_end
+from ..options import ConnectionOptions
+from ..tasks import running_loop
+from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter
 from .standard_streams import STDERR, private_wire
 
 _CHUNK: Final = 2**16

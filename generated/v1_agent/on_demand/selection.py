@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
+from ..capabilities import Capabilities
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
 from ..errors import InvalidRequestError
-from ..handshake import Capabilities
 from ..message import Message
 
 

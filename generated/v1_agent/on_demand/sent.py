@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from .._decode import DecodeError, Drop, path_text
 from ..dispatch import Handler, overrides
 from ..errors import RequestError
-from ..message import MAX_DEPTH, Message
-from .mistakes import caller, hint_for, reason_of, safely, shown
+from ..json_text import MAX_DEPTH
+from ..message import Message
+from .mistakes import hint_for, reason_of, safely, shown
+from .places import caller
 
 
 class _Part(NamedTuple):

@@ -17,7 +17,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from ..transport import LineBuffer, PeerKind
+from ..dispatch import PeerKind
+from ..transport import LineBuffer
 
 T = TypeVar("T")
 

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Literal
 
+from ..dispatch import PeerKind
+from ..log import logger
 from ..message import Message, Unreadable
-from ..options import ConnectionOptions, logger
-from ..transport import PeerKind, Transport, peer_kind_of
+from ..options import ConnectionOptions
+from ..transport import Transport, peer_kind_of
 from .secrets import PARAMS, PROPERTIES
 from .trace_file import Mask, TraceFile
 
@@ -41,8 +43,11 @@ class TracedTransport:
         mask = None if options.trace_secrets else Mask(PROPERTIES, PARAMS)
         self._file: TraceFile | None = TraceFile(path, mask=mask, peer=peer, process=os.getpid())
         self.budget: Any = getattr(transport, "budget", None)
-        self.flush: Callable[[], object] = getattr(transport, "flush", _nothing)
-        self._ready: Callable[[], Message | Unreadable | None] = getattr(transport, "ready", _nothing)
+        if (flush := getattr(transport, "flush", None)) is not None:
+            self.flush: Callable[[], object] = flush
+        if (ready := getattr(transport, "ready", None)) is not None:
+            self._ready: Callable[[], Message | Unreadable | None] = ready
+            self.ready = self._next
         if (attach := getattr(transport, "attach", None)) is not None:
             self.attach: Callable[[Callable[[bool], None]], None] = attach
 
@@ -50,7 +55,7 @@ class TracedTransport:
         """The next message; None at the end."""
         return self._received(await self._transport.read())
 
-    def ready(self) -> Message | Unreadable | None:
+    def _next(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
         return self._received(self._ready())
 
@@ -107,7 +112,3 @@ class TracedTransport:
 def _text_of(value: Any) -> bytes:
     """JSON of a value. `dumps` of the options may be a hook that is called once for each message."""
     return json.dumps(value, separators=(",", ":"), default=str).encode()
-
-
-def _nothing() -> None:
-    return None

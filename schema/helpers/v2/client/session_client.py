@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .._base import UNSET
+from ..capabilities import advertise
 from ..errors import RequestError
-from ..handshake import advertise
 from ..methods import PROTOCOL_VERSION
 from ..types import (
     CancelSessionNotification,

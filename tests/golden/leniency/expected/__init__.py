@@ -9,31 +9,23 @@ From ACP v1, schema.json.
 from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
+from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .connection import Connection
 from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
     MethodNotFoundError,
     ParseError,
     RequestError,
 )
-from .handshake import CapabilityError, advertise
 from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
 from .stdio import run_agent, serve_agent, serve_stdio
 from .thread_calls import BlockingStub, blocking
-from .transport import (
-    ByteTransport,
-    MemoryTransport,
-    PeerKind,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import Settings, Tolerant
 
 __all__ = [

@@ -1,0 +1,451 @@
+"""Base classes of the generated modules: `Struct` for the classes in `types`, and the records in `methods`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
+
+if sys.version_info < (3, 10):
+    raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[T], T]:
+        return lambda kind: kind
+
+
+class UnsetType(Enum):
+    """The type of `UNSET`. An enum, so that type checkers understand `value is UNSET`."""
+
+    UNSET = object()  # no text: a JSON library that writes the values of enumerations must not write this one
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+        return getattr, (UnsetType, self.name)  # there is one object, also after pickling and copying
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __str__(self) -> str:
+        raise self._no_text()
+
+    def __format__(self, spec: str) -> str:
+        raise self._no_text()
+
+    def _no_text(self) -> TypeError:
+        from .on_demand.places import caller
+
+        hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` and `%r` show it"
+        return TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")
+
+
+UNSET: Final = UnsetType.UNSET
+"""The key is absent from the JSON object. `None` means that the key is there, and its value is null."""
+
+MISFITS: Final = (AttributeError, TypeError, RecursionError)
+"""What is raised where a value is not of the type that its place has, or contains itself."""
+
+new: Final = object.__new__
+"""Makes an instance without its constructor. Decoders use it, and set all attributes."""
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """The base of records: the constructor takes the annotated attributes in order. Named tuples are slow to import."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls._names = tuple(cls.__annotations__)
+        cls._defaults = {name: vars(cls)[name] for name in cls._names if name in vars(cls)}
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        vars(self).update({**self._defaults, **dict(zip(self._names, values)), **named})
+        if vars(self).keys() != {*self._names} or len(values) > len(self._names):
+            raise TypeError(f"{type(self).__name__} has the attributes {', '.join(self._names)}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(self._names, self._values()))
+        return f"{type(self).__name__}({shown})"
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._names)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with these attributes changed."""
+        return type(self)(**{**vars(self), **changes})
+
+
+class Bounds(Record):
+    """Limits of a value beyond its type, both inclusive; checked when it is decoded."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+
+
+# --- Classes ---------------------------------------------------------------------------------------------------------
+
+
+class _Made(Record):
+    factory: Callable[[], Any]
+
+
+def made(*, factory: Callable[[], T]) -> T:
+    """The default of a field that must not be shared: `factory` makes one for each instance."""
+    return cast("T", _Made(factory))
+
+
+class _Own:
+    """The annotations and defaults that a class adds to those of its bases; `is_last` puts them after all others."""
+
+    __slots__ = ("defaults", "hints", "is_last")
+
+    def __init__(self, hints: dict[str, Any], defaults: dict[str, Any], is_last: bool) -> None:
+        self.hints = hints
+        self.defaults = defaults
+        self.is_last = is_last
+
+
+class _Deferred:
+    """An attribute of a class that is made when it is first read, by the standard library's `dataclass`."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        kind = next(each for each in owner.__mro__ if self._name in vars(each))
+        if vars(kind)[self._name] is self:
+            _complete(kind)
+        found = vars(kind)[self._name]
+        return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+
+class _FieldsOfInstances:
+    """`__dataclass_fields__` of instances, for the functions of `dataclasses`, which are Python, and for no other code.
+
+    JSON libraries in C look there, and would write an instance by the names of its attributes. Where they find nothing,
+    they ask the hook that their user has given. A `__getattr__` would do the same, and make all attributes slow to read
+    before Python 3.12. Where a class has this in its own namespace, all code gets an answer: orjson looks for it there,
+    and crashes without one.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: StructType) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore
+        if instance is None or caller == "dataclasses" or "__dataclass_fields__" in vars(owner):
+            return owner._dataclass_fields  # pyright: ignore
+        raise AttributeError(f"use dataclasses.fields() for the fields of a {owner.__name__}")
+
+
+class _SerializerOfInstances:
+    """`__pydantic_serializer__` of instances: pydantic reads it where a value may be of any type, as in a field `Any`.
+
+    So such a value is written as on the wire, too.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None or "pydantic_core" not in sys.modules:
+            raise AttributeError(f"{owner.__name__} is no class of pydantic")
+        from .on_demand.pydantic_schema import serializer_of_instances
+
+        return serializer_of_instances(owner)
+
+
+_MADE_LATER: Final = {name: _Deferred(name) for name in ("__init__", "_dataclass_fields")}
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(made,))
+class StructType(type):
+    """The type of `Struct` and its subclasses: annotations become slots, `__init__` is made when it is first called.
+
+    A subclass with annotations gets fields with slots, and needs no decorator. One without is an ordinary class: its
+    instances have a `__dict__`. A base with another metaclass, such as `abc.ABC`, does not go with it.
+
+    With `fields_last`, the fields of a class come after those of its subclasses.
+    """
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, fields_last: bool = False, **options: Any
+    ) -> StructType:
+        written = _annotations(namespace)
+        hints = {key: hint for key, hint in written.items() if "ClassVar" not in str(hint) or _is_field(hint)}
+        if hints or not bases:
+            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
+            inherited = frozenset[str]().union(*[getattr(base, "_slotted", ()) for base in bases])
+            slots = tuple([key for key in hints if key not in inherited])
+            namespace = {
+                "__slots__": slots,
+                **_MADE_LATER,
+                **namespace,
+                "_own": own,
+                "_slotted": inherited.union(slots),
+            }
+            if any(not isinstance(base, mcs) and hasattr(base, "__dataclass_fields__") for base in bases[:-1]):
+                namespace["__dataclass_fields__"] = _FieldsOfInstances()  # before those of that base
+        return super().__new__(mcs, name, bases, namespace, **options)
+
+    @property
+    def __dataclass_fields__(cls) -> dict[str, Field[Any]]:
+        """The fields, for the functions of `dataclasses` alone, as of instances: other libraries ask a hook then."""
+        if sys._getframe(1).f_globals.get("__name__") != "dataclasses":  # pyright: ignore
+            raise AttributeError(f"use dataclasses.fields() for the fields of {cls.__name__}")
+        found: dict[str, Field[Any]] = cls._dataclass_fields  # pyright: ignore
+        return found
+
+    @__dataclass_fields__.setter
+    def __dataclass_fields__(cls, fields: dict[str, Field[Any]]) -> None:
+        cls._dataclass_fields = fields  # by the decorator `dataclass` on a subclass
+
+
+def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
+    if sys.version_info >= (3, 14) and not {"__annotate__", "__annotate_func__"}.isdisjoint(namespace):
+        from annotationlib import Format, call_annotate_function, get_annotate_from_class_namespace
+
+        annotate = get_annotate_from_class_namespace(namespace)
+        return {} if annotate is None else call_annotate_function(annotate, Format.FORWARDREF)
+    hints: dict[str, Any] = namespace.get("__annotations__", {})
+    return hints
+
+
+def _is_field(hint: object) -> bool:
+    """False for the annotation of a class variable."""
+    return str(hint).partition("[")[0].rpartition(".")[2] != "ClassVar"
+
+
+def _owns(kind: type) -> list[_Own]:
+    """The additions of each class: the first base first, then those that are to be last."""
+    found = [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    return sorted(found, key=lambda own: own.is_last)
+
+
+def _complete(kind: type) -> None:
+    """Have `dataclass` make what was deferred, from the annotations and defaults of `kind` and its bases."""
+    from dataclasses import dataclass, field  # imported here: it is slow, and decoding does not need it
+
+    hints: dict[str, Any] = {}
+    twin: dict[str, Any] = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__annotations__": hints}
+    for own in _owns(kind):
+        hints.update(own.hints)
+        for name in own.hints:
+            twin.pop(name, None)
+        for name, default in own.defaults.items():
+            twin[name] = field(default_factory=default.factory) if isinstance(default, _Made) else default
+    if hasattr(kind, "__post_init__"):
+        twin["__post_init__"] = None  # so that `__init__` calls that of the instance
+    mixins = tuple(
+        each for each in kind.__mro__ if "__dataclass_fields__" in vars(each) and type(each) is not StructType
+    )
+    twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, mixins, twin))
+    completed = {**vars(twin_class), "_dataclass_fields": vars(twin_class)["__dataclass_fields__"]}
+    for name, found in vars(kind).copy().items():
+        if isinstance(found, _Deferred):
+            setattr(kind, name, completed[name])
+
+
+class Struct(metaclass=StructType):
+    """The base of all classes in `types`: equal when class and attributes are; the repr leaves out what is `UNSET`."""
+
+    __match_args__ = ()
+    __dataclass_params__ = _Deferred("__dataclass_params__")
+    if not TYPE_CHECKING:  # type checkers know the fields from `dataclass_transform`
+        __dataclass_fields__ = _FieldsOfInstances()
+        __pydantic_serializer__ = _SerializerOfInstances()
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in _fields(self) if each.compare)
+
+    def __repr__(self) -> str:
+        known = ((each.name, getattr(self, each.name)) for each in _fields(self) if each.repr)
+        shown = ", ".join(f"{name}={value!r}" for name, value in known if value is not UNSET)
+        return f"{self.__class__.__name__}({shown})"
+
+    def __replace__(self, /, **changes: Any) -> Self:
+        """A copy with these attributes changed, for `copy.replace` (Python 3.13 and later)."""
+        from dataclasses import replace
+
+        return replace(self, **changes)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Called by pydantic, which then reads and writes what is on the wire, and accepts instances."""
+        from .on_demand.pydantic_schema import schema_of_class
+
+        return schema_of_class(cls, handler)
+
+
+class WireForm:
+    """Marks a field of a pydantic model whose type is a union of classes: `update: Annotated[SessionUpdate, WireForm]`.
+
+    It is decoded as a whole, by its tag, and gives one error; without the mark, pydantic tries each class.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Called by pydantic."""
+        from .on_demand.pydantic_schema import schema_of_union
+
+        return schema_of_union(source, handler)
+
+
+def _fields(struct: Struct) -> tuple[Field[Any], ...]:
+    from dataclasses import fields
+
+    return fields(struct)
+
+
+# --- Records ---------------------------------------------------------------------------------------------------------
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+class Cancellation(Record):
+    """The notification `method` cancels a request; the property `key` of its params is the id of the request."""
+
+    method: str
+    key: str
+
+
+class Unsupported(Record):
+    """The error for an unsupported version; `requested` and `supported` name properties of its `data`."""
+
+    code: int
+    requested: str
+    supported: str
+
+
+class Negotiation(Record):
+    """The request `method` negotiates the version, which is the property `version` of its params.
+
+    `least` holds the smallest valid value of each other required property: params for a later version may lack them.
+    Without `unsupported`, a request for an earlier version is answered with this version.
+    """
+
+    method: str
+    version: str
+    least: Mapping[str, Any]
+    unsupported: Unsupported | None = None
+
+
+class ProtocolInfo(Record):
+    """The rules of one version of the protocol.
+
+    `null_ids` allows null as the id of a request. Without `cancellation`, requests cannot be cancelled; without
+    `negotiation`, any message may come first.
+    """
+
+    version: int
+    null_ids: bool
+    cancellation: Cancellation | None = None
+    negotiation: Negotiation | None = None
+
+
+class Gate(Record):
+    """The capability that the peer must advertise before a method may be called.
+
+    It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
+    empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
+    `{}` does, as the value is an array or needs properties.
+    """
+
+    advertised_in: Any
+    paths: tuple[tuple[str, ...], ...]
+    says_yes: Literal["true", "{}"] | None
+
+
+class Part(Record):
+    """The params or the result of a method: the type, and the functions for the direction in which this package has it.
+
+    `decode` is set where this side receives it, and `encode` where this side sends it. With `is_object`, absent params
+    and a result that is null stand for an empty object.
+    """
+
+    type: Any
+    decode: Callable[[Any], Any] = _as_it_is
+    encode: Callable[[Any], Any] = _as_it_is
+    is_object: bool = True
+
+
+NOTHING: Final = Part(None, is_object=False)
+"""The result of a notification."""
+
+
+class Method(Record):
+    """A method: its name on the wire, its handler, its params and result, and which side handles it.
+
+    `notification` is the second half of a method that exists both as a request and as a notification.
+    """
+
+    name: str
+    handler: str
+    takes: Part
+    gives: Part = NOTHING
+    capability: Gate | None = None
+    side: str = ""
+    origin: str = ""
+    notification: Method | None = None
+
+    @property
+    def kind(self) -> Literal["request", "notification"]:
+        """The kind of its messages: a request has a response."""
+        return "notification" if self.gives is NOTHING else "request"
+
+    @property
+    def params(self) -> Any:
+        """The type of the params."""
+        return self.takes.type
+
+    @property
+    def result(self) -> Any:
+        """The type of the result; None for a notification."""
+        return self.gives.type
+
+
+def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
+    """The records by name. `side` and `origin` are those of records that say nothing else.
+
+    A notification with the name of a request becomes the second half of that.
+    """
+    found: dict[str, Method] = {}
+    for record in records:
+        whole = record.replaced(side=record.side or side, origin=record.origin or origin)
+        first = found.get(record.name)
+        found[record.name] = whole if first is None else first.replaced(notification=whole)
+    return found
+
+
+def requests(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The requests in `table`."""
+    return {name: method for name, method in table.items() if method.kind == "request"}
+
+
+def notifications(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The notifications in `table`, those among them that have the name of a request."""
+    halves = {name: method.notification or method for name, method in table.items()}
+    return {name: method for name, method in halves.items() if method.kind == "notification"}

@@ -1,0 +1,311 @@
+"""A connection of an agent or a client: an endpoint whose messages a handler gets, held to what both advertise."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
+from collections.abc import Callable, Coroutine, Iterator, Set
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+from ._decode import excerpt
+from .capabilities import Capabilities
+from .dispatch import (
+    ConnectionClosed,
+    Handler,
+    PeerKind,
+    call_handler,
+    dispatch_notification,
+    dispatch_request,
+    overrides,
+)
+from .endpoint import Endpoint, Sent
+from .errors import RequestError
+from .log import logger
+from .message import Message
+from .options import ConnectionOptions, options_or_default
+from .state import Step
+from .transport import ByteTransport, Transport, carrying_messages
+
+
+class Choice(Protocol):
+    """Several handlers, one of which the peer chooses by the request `method`."""
+
+    method: str
+    null_ids: bool
+    made: list[Handler]
+
+    def handler_for(self, message: Message) -> Handler:
+        """The handler that a request chooses. Raises `RequestError` if there is none."""
+        ...
+
+
+class Connection:
+    """Both directions of a connection; it is the `Peer` of the stubs.
+
+    Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
+    that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
+    These handlers share one context: a `ContextVar` that one of them sets stays set. `peer` is what a trace calls the
+    other side, and `peer_kind` what it is.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | ByteTransport,
+        options: ConnectionOptions | None = None,
+        *,
+        peer: Literal["agent", "client", ""] = "",
+    ) -> None:
+        self.options = options_or_default(options)
+        self._choice: Choice | None = None
+        self._handler = Handler()
+        self._endpoint = Endpoint(
+            opened_for(transport, self.options, peer),
+            self.options,
+            on_request=partial(dispatch_request, self._handler),
+            on_notification=partial(dispatch_notification, self._handler),
+            before_send=self._checked if self.options.check_sent else None,
+            explain=self._explained,
+            on_refused=self._log_refused,
+            closing=self._closing,
+        )
+        self.peer_kind: PeerKind = self._endpoint.peer_kind
+        self._use(self._handler)
+
+    # --- Start and end -------------------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop in which it runs; None until `start` if it was made outside of one."""
+        return self._endpoint.loop
+
+    def start(self, handler: Handler | Choice) -> None:
+        """Start to read messages; `handler` gets those of the peer, or the one of several that the peer chooses.
+
+        The request that negotiates the version comes first, if this side checks that.
+        """
+        handshake = self._endpoint.handshake
+        if not isinstance(handler, Handler):
+            self._choice = handler
+            handshake.require(handler.method, is_alone=True)
+            self._use(self._handler)
+        else:
+            self._use(handler)
+            how = handler.PROTOCOL.negotiation
+            if how is not None and self.options.check_capabilities and not self._lacks(how.method):
+                handshake.require(how.method)
+        self._endpoint.start()
+
+    async def start_with(
+        self, method: str, params: Any, choose: Callable[[Any], Handler]
+    ) -> tuple[Handler, Capabilities, Any]:
+        """Start with the request by which the peer chooses one of several handlers, instead of `start`.
+
+        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request`
+        and `choose` raise; `ConnectionClosed` of the latter ends the connection.
+        """
+        self._endpoint.handshake.require(method, is_sent=True)
+        self._endpoint.start()
+        result = await self.request(method, params)
+        try:
+            handler = choose(result)
+        except ConnectionClosed as reason:
+            self._endpoint.stop(reason)
+            raise
+        self._use(handler)
+        self._endpoint.handshake.require(None)
+        return handler, self._capabilities, result
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and all handlers have finished."""
+        await self._endpoint.wait_closed()
+
+    def stop(self) -> None:
+        """Close the connection from this side; `wait_closed` waits until that is done."""
+        self._endpoint.stop()
+
+    async def close(self) -> None:
+        """Close the connection from this side, and wait until that is done."""
+        await self._endpoint.close()
+
+    def _closing(self, reason: ConnectionClosed) -> Iterator[Coroutine[Any, Any, None]]:
+        for handler in [self._handler] if self._choice is None else self._choice.made:
+            yield call_handler(handler, "connection_closed", reason)
+
+    # --- Requests and notifications of this side -----------------------------------------------------------------
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
+
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, `TypeError` for
+        params that cannot be sent, and `RuntimeError` in another event loop than that of the connection.
+        """
+        endpoint, capabilities = self._endpoint, self._capabilities
+        if _get_running_loop() is not endpoint.loop:
+            endpoint.check_loop()
+        capabilities.check_request(method)
+        if method not in capabilities.methods:
+            return await endpoint.request(method, params)
+        if endpoint.reason is None:
+            capabilities.sent(method, "params", params)
+        result = await endpoint.request(method, params)
+        capabilities.received_result(method, result)
+        return result
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification. Raises what `request` raises, but for a `RequestError`."""
+        endpoint = self._endpoint
+        if _get_running_loop() is not endpoint.loop:
+            endpoint.check_loop()
+        self._capabilities.check_notification(method)
+        if (rest := endpoint.send(Message("notification", params, method))) is not None:
+            await rest
+
+    def check_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
+        return self._endpoint.check_loop()
+
+    @property
+    def version(self) -> int:
+        """The version of the protocol that the handler in effect is for."""
+        return self._handler.PROTOCOL.version
+
+    def supports(self, method: str) -> bool:
+        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
+        return self._capabilities.supports(method)
+
+    def _checked(self, message: Message) -> Message:
+        from .on_demand.sent import misfit_in
+
+        if (misfit := misfit_in(message, self._handler, self.options.dumps)) is not None:
+            raise misfit
+        return message
+
+    def _explained(self, message: Message, error: Exception) -> Exception:
+        """The error for a value that `dumps` refuses, or for an error that is none."""
+        from .on_demand.sent import unsendable, unsendable_error
+
+        if isinstance(error, RequestError):
+            return unsendable_error(message, self._handler, error)
+        return unsendable(message, self._handler, error)
+
+    # --- The handler ---------------------------------------------------------------------------------------------
+
+    def _use(self, handler: Handler) -> None:
+        """Let `handler` handle the messages of the peer from now on."""
+        self._handler = handler
+        self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities)
+        on_drop, protocol, choice = self.options.on_drop, handler.PROTOCOL, self._choice
+        negotiation = () if protocol.negotiation is None else (protocol.negotiation.method,)
+        chosen = () if choice is None else (choice.method,)
+        self._endpoint.serve(
+            partial(dispatch_request, handler, on_drop=on_drop),
+            partial(dispatch_notification, handler, on_drop=on_drop),
+            routes=dict.fromkeys((*self._capabilities.methods, *negotiation, *chosen), self._agree),
+            cancellation=protocol.cancellation,
+            null_ids=choice.null_ids if choice is not None and self._may_change else protocol.null_ids,
+        )
+        warn_of_misnamed(type(handler))
+
+    @property
+    def _may_change(self) -> bool:
+        return self._choice is not None and self._endpoint.handshake.step is not Step.DONE
+
+    async def _agree(self, message: Message) -> Sent:
+        """Handle a request in which the sides agree on something: the version, or what they are capable of.
+
+        Both are held to what they advertise in it only if its result can be sent.
+        """
+        self._choose(message)
+        method, handler, capabilities, succeeded = message.method, self._handler, self._capabilities, False
+        trial = capabilities.begin(method, message.value)
+        try:
+            result = await dispatch_request(handler, method, message.value, on_drop=self.options.on_drop)
+            self._check_version(method, result)
+            rest = self._endpoint.send(Message("result", result, method, message.id))
+            capabilities.sent(method, "result", result)
+            succeeded = True
+        finally:
+            if trial is not None:
+                capabilities.end(trial, keep=succeeded)
+        if self._choice is not None and method == self._choice.method:
+            self._endpoint.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
+        return Sent(rest)
+
+    def _choose(self, message: Message) -> None:
+        """Use the handler that a request chooses. Raises `RequestError` if there is none."""
+        if self._may_change and self._choice is not None and message.method == self._choice.method:
+            handler = self._choice.handler_for(message)
+            if handler is not self._handler:
+                self._use(handler)
+
+    def _check_version(self, method: str, result: Any) -> None:
+        """Put the version of the handler in the result that negotiates it, and log where the handler had another."""
+        protocol, answer = self._handler.PROTOCOL, result
+        how = protocol.negotiation
+        if how is None or method != how.method or not isinstance(result, dict):
+            return
+        if answer.get(how.version) != protocol.version:
+            text = "%s answered %s with version %s, and handles version %d, which is sent"
+            name, found = type(self._handler).__name__, excerpt(answer.get(how.version))
+            logger.error(text, name, method, found, protocol.version)
+            answer[how.version] = protocol.version
+
+    def _lacks(self, method: str) -> bool:
+        """True if the class of the handler leaves out the request `method`."""
+        record, kind = self._handler.METHODS.get(method), type(self._handler)
+        return record is None or not (overrides(kind, record.handler) or overrides(kind, "fallback_request"))
+
+    def _log_refused(self, method: str) -> None:
+        """Log that this side has refused a request if that is the one which each peer sends first."""
+        how, record = self._handler.PROTOCOL.negotiation, self._handler.METHODS.get(method)
+        if how is not None and method == how.method and record is not None and self._lacks(method):
+            text = "%s does not override %s, which every peer calls first, so that no peer can use it"
+            logger.error(text, type(self._handler).__name__, record.handler)
+
+
+def opened_for(transport: Transport | ByteTransport, options: ConnectionOptions, peer: str) -> Transport:
+    """The transport of messages for a connection with `peer`, recorded if a trace is asked for."""
+    found = carrying_messages(transport, options)
+    if path := options.trace or os.environ.get("ACP_TRACE"):
+        from .on_demand.trace import traced
+
+        return traced(found, options, path, peer)
+    return found
+
+
+# --- Names of handlers ------------------------------------------------------------------------------------------------
+
+_COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
+
+
+def warn_of_misnamed(kind: type[Handler]) -> None:
+    """Log the public coroutine methods of `kind` that no message reaches, but probably should."""
+    warn_of_others(kind, {each.handler for each in kind.METHODS.values()}, Handler)
+
+
+def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None:
+    """Log the public coroutine methods of `kind` that are neither `handlers` nor of `root`, but probably should be."""
+    own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
+    suspects = [
+        name
+        for name, value in own.items()
+        if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
+    ]
+    if suspects:
+        from .on_demand.misnamed import meant_handlers
+
+        for name, meant in meant_handlers(suspects, handlers, own):
+            hint = f"is it meant to be {meant}? If not, begin its name with _"
+            logger.warning("%s.%s handles nothing: %s", kind.__name__, name, hint)
+
+
+def _is_users(base: type[Any]) -> bool:
+    """True for a class from outside of this package, which is neither generated nor one of its helpers."""
+    return base is not object and not base.__module__.startswith(f"{__package__}.")
+
+
+def _takes_params(value: Any) -> bool:
+    code = getattr(value, "__code__", None)
+    return code is not None and bool(code.co_flags & _COROUTINE) and code.co_argcount > 1

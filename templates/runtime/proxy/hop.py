@@ -1,0 +1,464 @@
+"""One side of a proxy: its messages are handled by a method that overrides them, or passed on to the other side.
+
+What is passed on is the text that came, with the id of the next request in place of its own, in the order of arrival.
+It is written by the read loop, which waits for a slow receiver before it reads on. A request that is overridden has a
+task of its own. Once the response to a call of its handler has come, later messages of that side wait until the handler
+has returned, or calls again: they must not overtake what it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+from ._base import MISFITS, ProtocolInfo, UnsetType
+from ._decode import DecodeError, reporting_drops
+from .chain import form_of
+from .connection import opened_for
+from .dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
+from .endpoint import Endpoint, Rest
+from .errors import InternalError, InvalidRequestError, RequestError
+from .forms import FORMS
+from .log import log_failure, log_mistake, logger
+from .message import MAX_ID_BYTES, Message
+from .options import ConnectionOptions
+from .overriding import Call, Neighbour, Override, Passing, Route, override_of
+from .passing import Passed, with_text
+from .pending import Response
+from .transport import ByteTransport, Transport
+
+_ENVELOPES: Final = frozenset(
+    name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
+)
+"""The methods between a conductor and its proxies. A `Junction` opens those of its peer; no other neighbour has any."""
+_MAX_OF_LINE: Final = 1000
+_CLOSED: Final = "the peer has closed the connection"
+_STUCK_SECONDS: Final = 30.0
+"""After the end of the client, a message of it may take so long until the next one is read."""
+
+
+class Versions(Protocol):
+    """The proxy of two hops, which depends on the version of the protocol."""
+
+    options: ConnectionOptions
+    tells: bool
+    proxy: Passing | None
+    hops: list[Hop]
+
+    def negotiates(self, hop: Hop, method: str) -> bool:
+        """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""
+        ...
+
+    def asks(self, hop: Hop, message: Message) -> None:
+        """Choose the proxy for the version that the client asks for."""
+        ...
+
+    def answered(self, hop: Hop, method: str, response: Message) -> None:
+        """Choose the proxy for the version that the agent has answered with."""
+        ...
+
+    def must_switch(self, hop: Hop, method: str, result: Any) -> bool:
+        """True if the agent has answered with the version of another proxy."""
+        ...
+
+    def agree(self, result: Any) -> None:
+        """Use the proxy for the version in a result, if there is one."""
+        ...
+
+
+class _Entrance(Handler):
+    """Stands for the proxy in explanations, which ask a handler for its types: what passes has none."""
+
+
+class _Switched(BaseException):
+    """The agent has chosen another version than that of the proxy which handles the request for it."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+class _Asked:
+    """A request that was passed on: only the parts that its response needs, as its text may be large."""
+
+    __slots__ = ("id", "id_text", "key", "method")
+
+    def __init__(self, request: Passed) -> None:
+        self.id = request.id
+        self.id_text = request.text_of("id") or "null"
+        self.key: object = self if request.id is None else request.id
+        self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
+
+
+class Hop:
+    """The connection with one side. Messages of that side that the proxy does not override are sent by `other`."""
+
+    other: Hop
+
+    def __init__(self, transport: Transport | ByteTransport, relay: Versions, side: Neighbour) -> None:
+        self.options = relay.options
+        self.endpoint = Endpoint(
+            opened_for(transport, relay.options, side),
+            relay.options,
+            on_request=self._run_override,
+            on_notification=self._run_override,
+            intercept=self._intercept,
+            before_send=self._as_sent,
+            explain=self._explained,
+            on_arrived_end=self._watch if side == "client" else None,
+            on_end=self._cancel_all,
+            closing=lambda _: (_last_turn(),),
+        )
+        self.peer_kind: PeerKind = self.endpoint.peer_kind
+        self.side: Neighbour = side
+        self.route: Callable[[Message], Route | None] = _pass_all
+        self._relay = relay
+        self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
+        self._cancelled: set[int] = set()  # ids there
+        self._opening = ""  # the request that opens an agent, and with a mark a proxy
+        self._count = 0  # of the messages that were read
+        self._is_watched = False
+
+    # --- Start and end ---------------------------------------------------------------------------------------------
+
+    def begin(self, protocol: ProtocolInfo) -> None:
+        """Start to read messages."""
+        self._opening = "" if protocol.negotiation is None else protocol.negotiation.method
+        self.endpoint.cancellation = protocol.cancellation
+        self.endpoint.start()
+
+    def finish(self, reason: ConnectionClosed) -> None:
+        """Read no more; what is in flight may still be answered."""
+        self.endpoint.end_reading(reason)
+
+    async def ended(self) -> None:
+        """Wait until no more is read from this side."""
+        await self.endpoint.wait_ended()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and all handlers have finished."""
+        await self.endpoint.wait_closed()
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self.endpoint.stop()
+
+    async def close(self) -> None:
+        """Close the connection, and wait until that is done."""
+        await self.endpoint.close()
+
+    @property
+    def reason(self) -> ConnectionClosed | None:
+        """The reason why nothing more is read; None while this side is read."""
+        return self.endpoint.reason
+
+    @property
+    def proxy(self) -> Passing | None:
+        """The proxy of both sides."""
+        return self._relay.proxy
+
+    def _watch(self) -> None:
+        if self.endpoint.is_open and not self._is_watched:
+            self._is_watched = True
+            self.endpoint.start_task(self._end_if_stuck())
+
+    async def _end_if_stuck(self) -> None:
+        """End the connection if an agent that reads nothing keeps this from noticing that the client has gone."""
+        seen = -1
+        while seen != self._count:
+            seen = self._count
+            await asyncio.sleep(_STUCK_SECONDS)
+        self.endpoint.end_reading(ConnectionClosed(_CLOSED))
+
+    def _cancel_all(self, reason: ConnectionClosed) -> None:
+        if self.other.other is not self:  # an agent that the proxy has opened: the client stays
+            for there in self._open.values():
+                self.other.endpoint.start_task(self._cancel_there(there))
+
+    # --- From this side --------------------------------------------------------------------------------------------
+
+    def _intercept(self, message: Message) -> Rest:
+        """Pass a message on, or let the endpoint call the method that overrides it."""
+        self._count += 1
+        message = with_text(message)
+        return self._take_request(message) if message.kind == "request" else self._take_notification(message)
+
+    def _take_request(self, message: Passed) -> Rest:
+        endpoint = self.endpoint
+        if self._is_envelope(message):
+            return endpoint.refuse(_misplaced(message), message)
+        try:
+            self._relay.asks(self, message)
+        except Exception as error:
+            log_failure("making a proxy", error)
+            failed = Message("error", InternalError().to_json(), id=message.id)
+            return None if endpoint.is_taken(message) else endpoint.send(failed)
+        if (route := self.route(message)) is None:
+            return self._pass_request(message)
+        token = override_of.set(Override(self, message, route))  # its task inherits it
+        try:
+            return endpoint.accept_request(message)
+        finally:
+            override_of.reset(token)
+
+    def _is_envelope(self, message: Message) -> bool:
+        """True for what only a conductor and its proxies may say to each other."""
+        if message.method in _ENVELOPES:
+            return True
+        if message.method != self._opening or (self.peer_kind == "conductor" and self.side == "client"):
+            return False
+        return form_of(message, FORMS, self._opening) is not None
+
+    def _take_notification(self, message: Passed) -> Rest:
+        how = self.endpoint.cancellation
+        if how is not None and message.method == how.method:
+            return self._cancel(message.value, how.key)
+        if message.method in _ENVELOPES:
+            log_mistake("a notification of the %s is ignored: %s", self.side, _misplaced(message))
+            return None
+        if (route := self.route(message)) is None:
+            return self._pass_notification(message)
+        return self._override_notification(message, route)
+
+    async def _override_notification(self, message: Passed, route: Route) -> None:
+        override = Override(self, message, route)
+        token = override_of.set(override)
+        try:
+            await self.endpoint.accept_notification(message)
+        finally:
+            override_of.reset(token)
+            override.end()
+
+    def _pass_request(self, message: Passed) -> Rest:
+        endpoint, other, limit = self.endpoint, self.other, self.options.max_requests
+        error = endpoint.refusal(message)
+        if error is None and len(self._open) >= limit:
+            error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
+        if error is not None:
+            return endpoint.refuse(error, message)
+        asked = _Asked(message)
+        request_id = self._open[asked.key] = other.endpoint.reserve_id(partial(self._answer, asked, other))
+        endpoint.defer(asked.key)
+        try:
+            if other.reason is not None:  # it may still be written to, and nothing is read
+                raise other.reason.again()
+            return other.endpoint.send(message.with_id(request_id, str(request_id)))
+        except ConnectionClosed as reason:
+            other.endpoint.lose(request_id, reason)
+            return None
+
+    async def _pass_notification(self, message: Passed) -> None:
+        try:
+            if (rest := self.other.endpoint.send(message)) is not None:
+                await rest
+        except ConnectionClosed:
+            logger.debug("%.200r is not passed on: the receiver has gone", message.method)
+
+    async def _cancel(self, params: Any, key: str) -> None:
+        """Cancel a request that was passed on, once, or one that is overridden."""
+        found: Any = params
+        request_id = found.get(key) if isinstance(params, dict) else None
+        there = self._open.get(request_id) if type(request_id) in (int, str) else None
+        if there is not None:
+            await self._cancel_there(there)
+        self.endpoint.cancel(params, key)
+
+    async def _cancel_there(self, there: int) -> None:
+        how = self.endpoint.cancellation
+        if there not in self._cancelled and how is not None:
+            self._cancelled.add(there)
+            with contextlib.suppress(ConnectionClosed):
+                await self.other.notify(how.method, {how.key: there})
+
+    def _answer(self, asked: _Asked, other: Hop, response: Response) -> Rest:
+        """Send the response to a request of this side that was passed on to `other`; returns what is left to await."""
+        other._count += 1
+        if isinstance(response, Message):
+            try:
+                message = with_text(response)
+                self._relay.answered(other, asked.method, message)
+            except Exception as error:
+                log_failure("making a proxy", error)
+                message = _failed(InternalError())
+        else:
+            message = _failed(other.lost(response) if isinstance(response, ConnectionClosed) else response)
+        self._cancelled.discard(self._open.pop(asked.key))
+        rest = self.endpoint.answer(asked.key, message.with_id(asked.id, asked.id_text))
+        if rest is not None and isinstance(response, ConnectionClosed):
+            self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
+            return None
+        return rest
+
+    def lost(self, reason: ConnectionClosed) -> RequestError:
+        """The error for a request that this side cannot answer any more."""
+        text = f"the {self.side} has closed the connection"
+        if not self._relay.tells:
+            return InternalError(text)
+        stderr = [each[:_MAX_OF_LINE] for each in reason.stderr]  # each request that is lost gets them
+        data = {"reason": str(reason), "exitCode": reason.exit_code, "stderr": stderr}
+        if reason.exit_code is not None:
+            text = str(reason)
+        elif str(reason) != _CLOSED:
+            text += f": {reason}"
+        return InternalError(text, data={key: each for key, each in data.items() if each not in (None, [])})
+
+    # --- To this side: the peer of the stubs -----------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop in which it runs."""
+        return self.endpoint.loop
+
+    def check_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
+        return self.endpoint.check_loop()
+
+    def hand_over_reading(self) -> None:
+        """Let another task read what this side says, if this one does so and handles a notification."""
+        self.endpoint.hand_over_reading()
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result."""
+        override, endpoint = override_of.get(), self.endpoint
+        if override is None:
+            return await endpoint.request(method, params)
+        if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
+            return override.agreed
+        endpoint.check_loop()
+        override.release()
+        token = override_of.set(None)  # the read loop, which its handler may hand over, is no part of it
+        try:
+            override.hop.hand_over_reading()
+            endpoint.hand_over_reading()
+        finally:
+            override_of.reset(token)
+        override.waiting += 1
+        try:
+            listener = partial(self._answered, override, method == override.message.method)
+            result = await endpoint.request(method, params, listener=listener)
+        finally:
+            override.waiting -= 1
+        if self._relay.must_switch(self, method, result):
+            raise _Switched(result)
+        return result
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self.endpoint.check_loop()
+        if (rest := self.endpoint.send(Message("notification", params, method))) is not None:
+            await rest
+
+    def _answered(self, override: Override, is_same: bool, response: Response) -> Rest:
+        """Note the response to a call of an override; `is_same` says that the call was one of its own method."""
+        self._count += 1
+        if isinstance(response, ConnectionClosed):
+            return None
+        if is_same and isinstance(response, Message):
+            override.response = with_text(response)
+        return override.hold()
+
+    def _as_sent(self, message: Message) -> Message:
+        """The message itself, or the text that came if an override hands it on unchanged."""
+        override = override_of.get()
+        if override is not None and not isinstance(message, Passed):
+            message = self._original(message, override) or message
+        if self.options.check_sent:
+            from .on_demand.sent import misfit_in
+
+            if (misfit := misfit_in(message, _Entrance(None), self.options.dumps)) is not None:
+                raise misfit
+        return message
+
+    def _original(self, message: Message, override: Override) -> Passed | None:
+        """The message that `message` hands on unchanged, with its id."""
+        given: Any = message.value
+        source = given if isinstance(given, Passed) else override.original(message, self)
+        if source is None or message.kind == "notification":
+            return source
+        text = override.message.text_of("id") if message.is_response else None
+        return source.with_id(message.id, text or str(message.id))
+
+    def _explained(self, message: Message, error: Exception) -> Exception:
+        from .on_demand.sent import unsendable, unsendable_error
+
+        if isinstance(error, RequestError):
+            return unsendable_error(message, _Entrance(None), error)
+        override, subject = override_of.get(), ""
+        if override is not None and message.is_response:
+            subject = f"{type(self.proxy).__name__}.{override.route.name} returned a result"
+        return unsendable(message, _Entrance(None), error, subject=subject)
+
+    # --- Overrides -------------------------------------------------------------------------------------------------
+
+    async def _run_override(self, method: str, params: Any) -> Any:
+        """Call the method of the proxy for the message of the context; returns its result as JSON."""
+        override, task = override_of.get(), asyncio.current_task()
+        assert override is not None and task is not None
+        if override.message.kind == "request":
+            task.add_done_callback(override.end)  # after the response was sent
+        try:
+            return await self._call(override)
+        except _Switched as switched:
+            override.agreed = switched.result
+            self._relay.agree(switched.result)
+            found = self.route(override.message)
+            if found is None:
+                return switched.result
+            override.route = found
+            return await self._call(override)
+        except ConnectionClosed as reason:
+            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
+            if not gone:
+                raise
+            if override.message.kind == "request":
+                raise gone[0].lost(reason) from reason
+            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
+            return None
+
+    async def _call(self, override: Override) -> Any:
+        proxy, message, route = self._relay.proxy, override.message, override.route
+        handler: Any = proxy
+        if route.record is None:
+            return await call_handler(handler, route.name, Call(override, self.other))
+        takes, gives = route.record.takes, route.record.gives
+        raw: Any = {} if message.value is None and takes.is_object else message.value
+        try:
+            params = reporting_drops(takes.decode, raw, self.options.on_drop or _ignore)
+        except DecodeError as error:
+            raise UnfitParams(error) from error
+        result = await call_handler(handler, route.name, params)
+        if message.kind == "notification":
+            return None
+        try:
+            return gives.encode(result)
+        except MISFITS as error:
+            from .on_demand.mistakes import in_result
+
+            raise in_result(handler, route.record, result, error, name=route.name) from error
+
+
+def _misplaced(message: Message) -> RequestError:
+    name = message.method if message.method in _ENVELOPES else f"{message.method} with the mark of a conductor"
+    return InvalidRequestError(f"{name} is for a conductor and its proxies alone")
+
+
+def _pass_all(_: Message) -> None:
+    return None
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def _failed(error: RequestError) -> Passed:
+    return with_text(Message("error", error.to_json(), id=0))
+
+
+async def _await(rest: Awaitable[None]) -> None:
+    await rest
+
+
+async def _last_turn() -> None:
+    """A step of the clean-up that does nothing: meanwhile, the other side gets answers to what is lost here."""
