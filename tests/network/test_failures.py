@@ -199,7 +199,7 @@ def test_a_url_that_is_none() -> None:
         *((way, "ftp://localhost/acp") for way in ("http", "websocket", "url")),
         ("http", "ws://localhost/acp"),
     ):
-        with pytest.raises(ValueError, match=r"^the URL "):
+        with pytest.raises(ValueError, match=r"\bthe URL "):
             getattr(remote, f"connect_{way}")(counting_client(remote_package()), url)
 
 
