@@ -49,7 +49,7 @@ def safely(explain: Callable[..., T], *values: Any, otherwise: T) -> T:
 # --- Handlers --------------------------------------------------------------------------------------------------------
 
 
-def in_handler(handler: Any, name: str, found: Any, error: Exception) -> Exception | None:
+def in_handler(handler: object, name: str, found: Any, error: Exception) -> Exception | None:
     """The explanation if the method `name` cannot be called, or if `found`, its result, cannot be awaited.
 
     `found` is `UNSET` if it has not returned. It is also explained where a class of this package, which the handler
@@ -59,7 +59,7 @@ def in_handler(handler: Any, name: str, found: Any, error: Exception) -> Excepti
     return safely(_in_handler, handler, name, found, error, otherwise=None)
 
 
-def _in_handler(handler: Any, name: str, found: Any, error: Exception) -> Exception | None:
+def _in_handler(handler: object, name: str, found: Any, error: Exception) -> Exception | None:
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
@@ -228,7 +228,7 @@ def _signature(kind: type[Any], name: str) -> str:
 # --- Values ----------------------------------------------------------------------------------------------------------
 
 
-def in_result(handler: Any, record: Method, result: Any, error: Exception, *, name: str) -> TypeError:
+def in_result(handler: object, record: Method, result: Any, error: Exception, *, name: str) -> TypeError:
     """The explanation for a result of the method `name` of a handler that cannot be encoded."""
     return TypeError(f"{type(handler).__name__}.{name} returned {_fault(result, record.result, error)}")
 
