@@ -133,14 +133,15 @@ def _folders(
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
         modules |= version_modules(models[0], roles, up=".", versions=versions)
-        exports |= version_exports(models[0], roles)
+        follows = {".errors": _error_names(errors), **version_exports(models[0], roles)}
+        exports |= follows
         return [
             _Folder(
                 models=models,
                 modules=modules,
                 exports=exports,
                 helpers=copy_helpers(
-                    models[0].protocol, roles, _private(modules, ".") | exports | known_exports(models[0])
+                    models[0].protocol, roles, _private(modules, ".") | follows | known_exports(models[0])
                 ),
             )
         ]
@@ -155,13 +156,14 @@ def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, err
     known = ir.Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
     above = {f".{module}": names for module, names in root.exports.items()}
     # those of the runtime, too: to go from a package of one version to this one changes the imports only
-    exports = {**above, "..errors": _error_names(known), **version_exports(model, roles)}
+    follows = {"..errors": _error_names(known), **version_exports(model, roles)}
+    exports = {**above, **follows}
     return _Folder(
         path=f"{folder(model)}/",
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, roles, _private(root.modules, "..") | exports | known_exports(model)),
+        helpers=copy_helpers(model.protocol, roles, _private(root.modules, "..") | follows | known_exports(model)),
     )
 
 

@@ -59,7 +59,6 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
-    "explained": (),
     "on_demand/__init__": (),
     "on_demand/misnamed": (),
     "on_demand/mistakes": (),

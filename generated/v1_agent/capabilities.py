@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 
 from ._base import MISFITS, Gate, Method, Struct
 from ._decode import DecodeError, Drop
+from .decision import explains
 from .dispatch import Codec, Handler, overrides, wire_name
-from .explained import explains
 from .log import logger
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..explained import explains
+from ..decision import explains
 from ..known import PermissionOptionKind
 from ..types import (
     PermissionOption,

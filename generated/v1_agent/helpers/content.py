@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from .._base import UNSET
-from ..explained import explains
+from ..decision import explains
 from ..types import (
     BlobResourceContents,
     ContentBlock,

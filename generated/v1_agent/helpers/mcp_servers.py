@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from .._base import UnsetType
+from ..decision import explains
 from ..errors import InvalidParamsError
-from ..explained import explains
 from ..transport import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codec import encode
+from ..decision import explains
 from ..errors import InvalidParamsError
-from ..explained import explains
 from ..types import ContentBlock
 from .content import as_block
 from .scripted_peer import Answer, ScriptedPeer

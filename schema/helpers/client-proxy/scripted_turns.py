@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from ..codec import encode
-from ..explained import explains
+from ..decision import explains
 from ..types import SessionUpdate
 from .scripted_peer import Answer, ScriptedPeer
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, cast
 
-from ..explained import explains
+from ..decision import explains
 
 __all__: list[str] = []
 

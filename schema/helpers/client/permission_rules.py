@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from ..explained import explains
+from ..decision import explains
 from .permission_file import FileBusyError, PermissionFile
 from .permission_records import folded, read_record, write_record
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from ..explained import explains
+from ..decision import explains
 from ..types import InitializeResponse, McpCapabilities
 
 __all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from ..codec import decode
-from ..explained import explains
+from ..decision import explains
 from ..transport import current_peer_kind
 from ..types import InitializeResponse, McpCapabilities
 

@@ -1,4 +1,4 @@
-"""Answers that decide something: what has not been awaited yet is neither yes nor no."""
+"""Mistakes that are named at once: a decision that was not awaited, and a call with wrong arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
-F = TypeVar("F")
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -97,3 +97,37 @@ def decides(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Decisi
 def asks(method: F) -> F:
     """The same for a method of a stub. To type checkers it is still `async`, so that a subclass may override it."""
     return cast("F", decides(cast("Any", method)))
+
+
+# --- Wrong calls -----------------------------------------------------------------------------------------------------
+
+
+def explain(error: Exception, *, is_passing: bool = False) -> None:
+    """Raise a clearer error in place of one that a call of this package has caused, if there is one.
+
+    With `is_passing`, the error has not left the package yet.
+    """
+    if isinstance(error, OSError):  # it says what is wrong, and is no mistake of the code
+        return
+    from .on_demand.mistakes import in_argument, in_own_call
+
+    mistake = in_own_call(error) if is_passing else in_argument(error)
+    if mistake is not None:
+        raise mistake from error
+
+
+def explains(function: F) -> F:
+    """Let a function that is called with what it does not take name the caller, and the argument.
+
+    It is for functions that look into their arguments, and are not called for each message.
+    """
+
+    @wraps(cast("Any", function))
+    def _explained(*args: Any, **named: Any) -> Any:
+        try:
+            return cast("Any", function)(*args, **named)
+        except Exception as error:
+            explain(error, is_passing=True)
+            raise
+
+    return cast("F", _explained)

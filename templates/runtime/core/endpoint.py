@@ -67,7 +67,8 @@ class Endpoint:
     `on_request` gets the method and the params of a request, in a task of its own, and returns the result. It raises
     `RequestError` for an error of its own; what else it raises is logged, and the peer gets no details. Requests whose
     method is in `routes` go there instead, as the message; such a callback may send the result itself, and return
-    `Sent`. `on_notification` is awaited before the next message is taken. `serve` changes these.
+    `Sent`. `on_notification` is awaited before the next message is taken, but for `hand_over_reading`. `serve` changes
+    these.
 
     `intercept` gets each request and notification in place of these callbacks, and returns what is left to await. It
     may leave one to them, by `accept_request` or `accept_notification`. With it, messages are strictly taken in order.
@@ -304,7 +305,7 @@ class Endpoint:
 
         The read loop calls `listener` with the response, and awaits what it returns before it takes the next message.
         Raises what `send` raises, the `RequestError` that the peer responds with, and `RuntimeError` in another event
-        loop than that of the connection.
+        loop than that of the connection, or in the handler of a notification if too much is in flight.
         """
         life = self._life
         if (loop := _get_running_loop()) is None or loop is not self.loop:
@@ -379,7 +380,7 @@ class Endpoint:
     async def _read_loop(self) -> None:
         me, life, received, ready = asyncio.current_task(), self._life, self._received, self._ready
         try:
-            while self._reader is me and life.state is _OPEN:
+            while self._reader is me and life.state is _OPEN:  # until a handler has handed the reading over
                 message = received.pop() if received else (ready and ready()) or await self._read()
                 if message is None:
                     continue

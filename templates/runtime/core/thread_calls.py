@@ -11,8 +11,8 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
+from .decision import explain
 from .dispatch import ConnectionClosed, Remote
-from .explained import explain
 from .tasks import running_loop
 
 P = ParamSpec("P")

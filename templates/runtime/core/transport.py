@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
 from typing import Any, Final, Protocol
 
+from .decision import explains
 from .dispatch import PeerKind
 from .errors import ParseError
-from .explained import explains
 from .message import MAX_START, Message, MessageTooLarge, Unreadable, too_large, wire_for
 from .options import ConnectionOptions
 

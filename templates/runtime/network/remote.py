@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from http.cookiejar import CookieJar
 from typing import Any, overload
 
-from .explained import explains
+from .decision import explains
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions, options_or_default
 from .remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket

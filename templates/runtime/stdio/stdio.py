@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from .connection import Connection
+from .decision import explains
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
-from .explained import explains
 from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from ..explained import explains
+from ..decision import explains
 
 __all__: list[str] = []
 

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ..client import Client, RemoteAgent
+from ..decision import explains
 from ..errors import InternalError, InvalidParamsError, RequestError, ResourceNotFoundError
-from ..explained import explains
 from ..types import ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse
 
 __all__ = ["FileClient", "Files"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..client import RemoteAgent
-from ..explained import explains
+from ..decision import explains
 from ..types import (
     AuthCapabilities,
     AuthenticateRequest,

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Final
 
 from ..client import Client, RemoteAgent
+from ..decision import explains
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, InvalidRequestError, ResourceNotFoundError
-from ..explained import explains
 from ..types import (
     CreateTerminalRequest,
     CreateTerminalResponse,

@@ -8,7 +8,7 @@ from difflib import Match, SequenceMatcher
 from typing import Final
 
 from .._base import UNSET
-from ..explained import explains
+from ..decision import explains
 from ..types import DiffChange, DiffChangeAdd, DiffChangeDelete, DiffChangeModify, DiffPatch, ToolCallContentDiff
 
 __all__ = ["diff"]
