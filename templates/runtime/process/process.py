@@ -241,7 +241,7 @@ class ProcessTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message. Raises `ConnectionClosed` with all that is known about the end of the process."""
-        if self._exited.done():
+        if self._control.get_returncode() is not None:
             raise await self._end_reason()
         try:
             await self._writing.write(message)
