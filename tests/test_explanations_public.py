@@ -7,6 +7,7 @@ error that a package defines, or that a file or a program has caused, says it it
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import itertools
 import os
@@ -332,3 +333,30 @@ def test_overrides_of_proxies(world: World, share: int) -> None:
             await serving
 
     run(main())
+
+
+# --- Options ----------------------------------------------------------------------------------------------------------
+
+
+def is_option(name: str, usual: object, value: object) -> bool:
+    """True for a value that an option may have, as its documentation says."""
+    if name == "trace":
+        return value is None or isinstance(value, str)
+    if usual is None or callable(usual):
+        return callable(value) or value is usual
+    if isinstance(usual, bool) or isinstance(value, bool):
+        return isinstance(usual, bool) and isinstance(value, bool)
+    return isinstance(value, (int, type(usual))) and value >= 0
+
+
+@BOTH
+def test_an_option_is_checked_where_it_is_given(world: World) -> None:
+    """Not at the first message for which it counts."""
+    acp = world.acp
+    for field in dataclasses.fields(acp.ConnectionOptions):
+        for wrong in (*(make(acp) for make in WRONG.values()), 0, 0.5):
+            error = failure_in(lambda: acp.ConnectionOptions(**{field.name: wrong}))  # noqa: B023
+            assert (error is None) == is_option(field.name, field.default, wrong), (field.name, type(wrong), error)
+            if error is not None:
+                assert re.search(rf"{Path(__file__).name},? got .* for {field.name}; expected", last_line(error)), error
+            close(wrong)

@@ -143,7 +143,8 @@ def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *
     near, far = codec_views(model, [role.record for role in roles])
     body = Code(environment.get_template("codec/body.jinja").render(codec=near, has_more=not far.is_empty))
     sources = {f"{up}_base": _BASE_NAMES, f"{up}_decode": _PUBLIC.findall(copied("_decode"))}
-    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, package=".", sources=sources)}
+    more = {f"{up}decision": ["explain"]}
+    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, package=".", sources={**sources, **more})}
     if not far.is_empty:
         sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": defined(body)}
         body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))

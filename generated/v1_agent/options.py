@@ -64,10 +64,34 @@ class ConnectionOptions(Struct):
     wire: Callable[[ConnectionOptions], Any] | None = None
     """Makes the object that reads and writes messages in place of `Wire`, which uses `loads` and `dumps`."""
 
+    def __post_init__(self) -> None:
+        from dataclasses import fields  # which has made this `__init__`
+
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not field.default and (expected := _lacking(field.name, field.default, value)):
+                from .on_demand.mistakes import shown
+                from .on_demand.places import caller
+
+                name = type(self).__name__
+                raise TypeError(f"{name}{caller()} got {shown(value)} for {field.name}; expected {expected}")
+
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, name):
             raise AttributeError(f"{name} cannot be changed: make other options with dataclasses.replace")
         super().__setattr__(name, value)
+
+
+def _lacking(name: str, usual: object, value: Any) -> str | None:
+    """What an option expects if `value` is not of its type; None if it is. `usual` is its default."""
+    if isinstance(usual, bool):
+        return None if isinstance(value, bool) else "True or False"
+    if isinstance(usual, (int, float)):
+        fits = isinstance(value, (int, type(usual))) and not isinstance(value, bool) and value >= 0
+        return None if fits else f"{'an integer' if isinstance(usual, int) else 'a number'} of at least 0"
+    if name == "trace":
+        return None if isinstance(value, (str, os.PathLike)) else "the path of a file"
+    return None if callable(value) else "a function"
 
 
 def options_or_default(options: object) -> ConnectionOptions:

@@ -16,6 +16,7 @@ from .dispatch import (
     Handler,
     PeerKind,
     call_handler,
+    check_name,
     dispatch_notification,
     dispatch_request,
     overrides,
@@ -105,6 +106,8 @@ class Connection:
         `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request`
         and `choose` raise; `ConnectionClosed` of the latter ends the connection.
         """
+        if method.__class__ is not str:
+            check_name(method)
         self._endpoint.handshake.require(method, is_sent=True)
         self._endpoint.start()
         result = await self.request(method, params)
@@ -144,6 +147,8 @@ class Connection:
         endpoint, capabilities = self._endpoint, self._capabilities
         if _get_running_loop() is not endpoint.loop:
             endpoint.check_loop()
+        if method.__class__ is not str:
+            check_name(method)
         capabilities.check_request(method)
         if method not in capabilities.methods:
             return await endpoint.request(method, params)
@@ -158,6 +163,8 @@ class Connection:
         endpoint = self._endpoint
         if _get_running_loop() is not endpoint.loop:
             endpoint.check_loop()
+        if method.__class__ is not str:
+            check_name(method)
         self._capabilities.check_notification(method)
         if (rest := endpoint.send(Message("notification", params, method))) is not None:
             await rest

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar, overload
 from . import types
 from ._base import Struct
 from ._decode import DecodeError, Drop, anything, boolean, excerpt, integer, number, reporting_drops, string
+from .decision import explain
 
 T = TypeVar("T")
 
@@ -101,14 +102,21 @@ def by_class(value: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Encode an instance of a class of `types`, or a list or dict of them; any other value is its own JSON."""
-    if (write := ENCODERS.get(value.__class__)) is not None:
-        return write(value)
-    if isinstance(value, Struct):
-        return by_class(value)
-    raw: Any = value
-    if isinstance(value, list):
-        return [encode(item) for item in raw]
-    if isinstance(value, dict):
-        return {name: encode(item) for name, item in raw.items()}
+    """Encode an instance of a class of `types`, or a list or dict of them; any other value is its own JSON.
+
+    Raises `TypeError` for a value that contains itself.
+    """
+    try:
+        if (write := ENCODERS.get(value.__class__)) is not None:
+            return write(value)
+        if isinstance(value, Struct):
+            return by_class(value)
+        raw: Any = value
+        if isinstance(value, list):
+            return [encode(item) for item in raw]
+        if isinstance(value, dict):
+            return {name: encode(item) for name, item in raw.items()}
+    except RecursionError as error:
+        explain(error, is_passing=True)
+        raise
     return raw
