@@ -18,12 +18,18 @@ MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """Of the long tests, `full` runs all on the main version, and half on each of the others, with the quick ones. On each
-version between, it runs a sixth of the quick ones: a difference that both ends lack is unlikely."""
+version between, it runs a sixth of the modules with quick ones: a difference that both ends lack is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
-WORKERS = 2 + (os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
+WORKERS = 2 + CORES
 """More than there are cores: many tests wait for processes, and some for time to pass."""
-SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
+
+
+def _spread(workers: int = WORKERS) -> tuple[str, ...]:
+    """The options for so many processes. Each collects the tests: for a few of them, that takes longest."""
+    return ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
+
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
@@ -108,10 +114,11 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
             _install_all(session)
         else:
             _install(session, "test", "network")
-        session.run("pytest", *SPREAD, "-m", which, *session.posargs)
+        session.run("pytest", *_spread(), "-m", which, *session.posargs)
     else:
         _install(session, "test")
-        session.run("pytest", *SPREAD, "--every-python", "-m", which, *options, *session.posargs)
+        workers = WORKERS if session.python in ENDS else CORES
+        session.run("pytest", *_spread(workers), "--every-python", "-m", which, *options, *session.posargs)
 
 
 @nox.session(python=PYTHONS)

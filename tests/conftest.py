@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share",
         metavar="K/N",
-        help="run the K-th of N shares, which have about as many tests each; without -m, a share of those marked full",
+        help="run the K-th of N shares: with -m, of the modules, as to collect a module takes longer than many tests; "
+        "without it, of the tests marked full, and all others",
     )
 
 
@@ -53,7 +54,9 @@ ALL_FULL = r"^pytestmark = (\[[^\]]*)?pytest\.mark\.full\b"
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
-    which = config.getoption("markexpr")
+    which, share = config.getoption("markexpr"), config.getoption("--share")
+    if share and which and collection_path.match("test_*.py") and not is_in_share(collection_path.name, share):
+        return True
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
     if which == "full" and not collection_path.match("interop/*"):  # which its conftest marks
         wanted.append("mark.full")
@@ -149,13 +152,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = sample(item for item in items if not item.get_closest_marker("deep"))
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
-    if share := config.getoption("--share"):
-        is_whole = not config.getoption("markexpr")
-        chosen = {
-            item
-            for item in chosen
-            if (is_whole and not item.get_closest_marker("full")) or is_in_share(item.nodeid, share)
-        }
+    if (share := config.getoption("--share")) and not config.getoption("markexpr"):
+        chosen = {item for item in chosen if not item.get_closest_marker("full") or is_in_share(item.nodeid, share)}
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
