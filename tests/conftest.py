@@ -75,6 +75,7 @@ SAMPLED = {
     "test_golden::test_modules_are_stable_under_black": 5,
     "test_history::test_a_bump": 3,
     "test_hostile": 5,
+    "test_init::test_the_tests_of_the_project_pass_with_all_options": 4,
     "test_init::test_the_tests_of_the_project_pass_with_each_release": 2,
     "test_mcp_hostile::test_10_000_notifications_and_a_slow_reader": 2,
     "test_mcp_servers::test_all_that_a_server_has": 2,
