@@ -96,7 +96,10 @@ def former(tmp_path: Path) -> Path:
     """A package as 0.2 has written it, but for the texts of its files."""
     out = tmp_path / "acp"
     lock = json.loads((built("v1_agent") / LOCK_NAME).read_bytes())
-    files = {former_place(path): data for path, data in tree(built("v1_agent")).items() if path != LOCK_NAME}
+    package = tree(built("v1_agent"))
+    kept = [path for path in package if path != LOCK_NAME and not re.match(r"_runtime/\w+/__init__.py", path)]
+    files = {former_place(path): package[path] for path in kept}
+    assert len(files) == len(kept)
     lock |= {"acpgen_sha256": "0" * 64, "names": [], "files": {path: digest(data) for path, data in files.items()}}
     for path, data in {**files, LOCK_NAME: json.dumps(lock, indent=2).encode()}.items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)

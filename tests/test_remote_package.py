@@ -146,8 +146,8 @@ def test_an_output_may_turn_off_what_the_table_around_it_says(tmp_path: Path) ->
     outputs = '[tool.acpgen.outputs.a]\nout = "a"\nremote = false\n[tool.acpgen.outputs.b]\nout = "b"\nruntime = true\n'
     project = Project(tmp_path / "p", f"remote = true\nruntime = false\n{outputs}")
     project.good("build")
-    assert not (project.path / "a/sessions.py").exists()
-    assert (project.path / "b/sessions.py").exists()
+    assert not (project.path / "a/_runtime/network/sessions.py").exists()
+    assert (project.path / "b/_runtime/network/sessions.py").exists()
 
 
 @pytest.fixture

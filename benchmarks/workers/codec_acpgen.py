@@ -14,7 +14,7 @@ from stopwatch import Calls, Message, main
 package = Path(sys.argv[3])
 sys.path.insert(0, str(package.parent))
 codec = importlib.import_module(f"{package.name}.codec")
-options = importlib.import_module(f"{package.name}.options").ConnectionOptions()
+options = importlib.import_module(package.name).ConnectionOptions()
 
 
 def function(name: str) -> Callable[[Any], Any]:
