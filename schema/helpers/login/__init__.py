@@ -1,0 +1,1 @@
+"""Logging in: by the agent, in a terminal, or with environment variables."""

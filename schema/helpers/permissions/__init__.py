@@ -1,0 +1,1 @@
+"""Answers to permission requests: by rules that are remembered, or by asking the user."""

@@ -1,0 +1,1 @@
+"""Terminals that agents run commands in."""

@@ -1,0 +1,1 @@
+"""Prompts as turns that can be cancelled, and tool calls that report how they go on."""
