@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, Final, TypeGuard
 
-from .decorated import split_line
+from ..decorated import split_line
 
 MAX_FILE: Final = 64 * 2**20
 """A file that would get larger is renamed, with ".1" at the end, and a new one begins: two of them are kept."""

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from ..dispatch import PeerKind
-from ..log import log_program_end
-from ..options import ConnectionOptions
-from ..tasks import running_loop
-from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter
+from .dispatch import PeerKind
+from .log import log_program_end
+from .options import ConnectionOptions
 from .standard_streams import STDERR, private_wire
+from .tasks import running_loop
+from .transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter
 
 _CHUNK: Final = 2**16
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from ...errors import InvalidRequestError
 from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..capabilities import Capabilities
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
-from ..errors import InvalidRequestError
 from ..message import Message
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from .conductor import run_conductor
+from ._runtime.proxy.conductor import run_conductor
 from .network import NetworkAgent
 
 __all__ = ["main"]

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar
 
-from .options import ConnectionOptions, options_or_default
-from .relay import passing_options
-from .remote_failures import address
-from .remote_transport import check_url, open_url
-from .transport import Transport
+from ._runtime.network.remote_failures import address
+from ._runtime.network.remote_transport import check_url, open_url
+from ._runtime.options import ConnectionOptions, options_or_default
+from ._runtime.proxy.relay import passing_options
+from ._runtime.transport import Transport
 
 __all__ = ["NetworkAgent"]
 

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, Final, cast
 
-_PACKAGE: Final = __name__.removesuffix("on_demand.places")
+_PACKAGE: Final = __name__.rpartition("_runtime.")[0]
 
 
 def caller() -> str:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Generator
 from typing import Final
 
-from ..log import logger, one_line
+from .log import logger, one_line
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, STDERR = 0, 1, 2

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-from .asgi_application import LOCAL_HOSTS, AsgiApp
-from .decision import explains
-from .dispatch import check_factory
-from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
-from .options import ConnectionOptions, options_or_default
-from .stdio import AnyFactory, serve_agent
+from ._runtime.decision import explains
+from ._runtime.dispatch import check_factory
+from ._runtime.network.asgi_application import LOCAL_HOSTS, AsgiApp
+from ._runtime.network.hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
+from ._runtime.options import ConnectionOptions, options_or_default
+from ._runtime.stdio import AnyFactory, serve_agent
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 

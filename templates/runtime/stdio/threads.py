@@ -15,8 +15,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from ..dispatch import PeerKind
-from ..transport import LineBuffer
+from .dispatch import PeerKind
+from .transport import LineBuffer
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from http.cookiejar import CookieJar
 from typing import Any, overload
 
-from .decision import explains
+from ._runtime.decision import explains
+from ._runtime.network.remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket
+from ._runtime.options import ConnectionOptions, options_or_default
+from ._runtime.spawn import AgentConnection
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
-from .options import ConnectionOptions, options_or_default
-from .remote_transport import SILENCE_SECONDS, open_http, open_url, open_websocket
-from .spawn import AgentConnection
 
 __all__ = ["connect_http", "connect_url", "connect_websocket"]
 

@@ -8,11 +8,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, cast
 
-from .._base import Method
+from ._base import Method
 from .mistakes import shown
 from .places import caller
 
-_PACKAGE = __name__.removesuffix(".on_demand.misnamed")
+_PACKAGE = __name__.rpartition("._runtime.")[0]
 _RAW_CALLS = {
     "ext_method": ("request", "send_request", "call", "ext_request", "ext_method"),
     "ext_notification": ("notify", "send_notification", "notification", "send", "ext_notification"),

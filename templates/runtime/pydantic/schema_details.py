@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from .._base import Struct
+from .properties import LIMITS, NAMES
 
 
 class Details(NamedTuple):
@@ -28,14 +29,14 @@ def details_of(kind: type[Struct]) -> Details:
     from dataclasses import fields
 
     known = [each for each in kind.__mro__ if issubclass(each, Struct) and is_known(each)]
-    table = import_module(f"{known[0].__module__.rpartition('.')[0]}.on_demand.properties")
+    version = import_module(f"{known[0].__module__.rpartition('.')[0]}.methods").PROTOCOL_VERSION
     names, limits, texts = dict[str, str](), dict[str, dict[str, Any]](), dict[str, str]()
     none = dict[str, Any]()
     for field in fields(kind):
         places = [f"{each.__name__}.{field.name}" for each in known]
-        keys = [place for place in places if place in table.NAMES]
-        names[field.name] = table.NAMES.get(keys[0] if keys else field.name, _camel(field.name))
-        limits[field.name] = next((table.LIMITS[place] for place in places if place in table.LIMITS), none)
+        keys = [place for place in places if place in NAMES[version]]
+        names[field.name] = NAMES[version].get(keys[0] if keys else field.name, _camel(field.name))
+        limits[field.name] = next((LIMITS[version][place] for place in places if place in LIMITS[version]), none)
         texts[field.name] = next((text for each in known if (text := _texts(each).get(field.name))), "")
     return Details(names, limits, texts)
 
@@ -47,7 +48,7 @@ def known_class(kind: type[Struct]) -> type[Struct]:
 
 def is_known(kind: type) -> bool:
     """True for a class of this package, false for one that a user has derived."""
-    home = Struct.__module__.rpartition(".")[0]
+    home = __name__.rpartition("._runtime.")[0]
     module = sys.modules.get(kind.__module__)
     return kind.__module__.startswith(f"{home}.") and getattr(module, kind.__name__, None) is kind
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
-from .._decode import DecodeError, Drop, path_text
-from ..dispatch import Handler, overrides
 from ..errors import RequestError
-from ..json_text import MAX_DEPTH
-from ..message import Message
+from ._decode import DecodeError, Drop, path_text
+from .dispatch import Handler, overrides
+from .json_text import MAX_DEPTH
+from .message import Message
 from .mistakes import hint_for, reason_of, safely, shown
 from .places import caller
 
