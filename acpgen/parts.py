@@ -1,15 +1,14 @@
 """The parts of a package: what not every project needs. A project names those that it wants.
 
-A part is a folder with a docstring in its `__init__.py`, in `schema/helpers/` or `templates/runtime/`. Below it lie its
-modules. A folder on the way to a module says which packages have it: `vN` those of a protocol, names of roles (`agent`,
+A part is a folder in `schema/helpers/` or `templates/runtime/` with a line about it in `part.txt`, and its modules. A
+folder on the way to a module says which packages have it: `vN` those of a protocol, names of roles (`agent`,
 `agent-proxy`) those of these roles, and the name of another part those that have that part, too. `extensions` holds
 modules that only extensions have the names for. `schema/helpers/shared/` is no part: its modules go where they are
-imported.
+imported. Nothing else lists parts, or what they need: that follows from the imports of their modules.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ NO_PART = "none"
 
 EXTRA = "extensions"
 _SHARED = "shared"
+_TITLE = "part.txt"
 _VERSION = re.compile(r"v([1-9][0-9]*)")
 _IMPORT = re.compile(r"^ *from \.(\w+) import ", re.MULTILINE)
 """An import from a module of the same folder of a package."""
@@ -35,11 +35,12 @@ _IMPORT = re.compile(r"^ *from \.(\w+) import ", re.MULTILINE)
 class PartModule:
     """A module of a part: its file, and the packages that have it. Without `roles` or `protocol`, all have.
 
+    One that several parts share has no `part`.
     `others` are the parts that the package must have besides. `is_extra` is true if most packages do without it.
     """
 
     path: Path
-    part: str
+    part: str | None
     roles: frozenset[str]
     protocol: int | None
     others: frozenset[str]
@@ -95,14 +96,17 @@ def all_parts() -> Mapping[str, Part]:
     """All parts by name, sorted."""
     data = data_folder()
     homes = [(data / "schema" / "helpers", True), (data / "templates" / "runtime", False)]
-    found = [(each.parent, is_helper) for home, is_helper in homes for each in home.glob("*/__init__.py")]
-    names = {folder.name for folder, _ in found}
-    return {folder.name: _read(folder, names, is_helper) for folder, is_helper in sorted(found)}
-
-
-def _read(folder: Path, names: Collection[str], is_helper: bool) -> Part:
-    title = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-    return Part(name=folder.name, title=title, is_helper=is_helper, modules=_modules(folder, names))
+    found = {path.parent: is_helper for home, is_helper in homes for path in home.glob(f"*/{_TITLE}")}
+    names = {folder.name for folder in found}
+    return {
+        folder.name: Part(
+            name=folder.name,
+            title=(folder / _TITLE).read_text(encoding="utf-8").strip(),
+            is_helper=is_helper,
+            modules=_modules(folder, names),
+        )
+        for folder, is_helper in sorted(found.items(), key=lambda each: each[0].name)
+    }
 
 
 @cache
@@ -122,7 +126,7 @@ def _module(path: Path, folder: Path, names: Collection[str]) -> PartModule:
     versions = [int(found[1]) for each in conditions if (found := _VERSION.fullmatch(each))]
     return PartModule(
         path=path,
-        part=folder.name,
+        part=None if folder.name == _SHARED else folder.name,
         roles=frozenset(name for each in conditions if roles >= {*each.split("-")} for name in each.split("-")),
         protocol=versions[0] if versions else None,
         others=frozenset(conditions) & {*names},
@@ -185,7 +189,9 @@ def _flaw(name: str, roles: tuple[Role, ...], protocols: Collection[int], origin
     part = all_parts().get(name)
     if part is None:
         near = did_you_mean(name, [each.name for each in known])
-        return input_error("unknown-part", f"unknown part {name!r} ({origin})", hint=f"{near} {listed}" if near else listed)
+        return input_error(
+            "unknown-part", f"unknown part {name!r} ({origin})", hint=f"{near} {listed}" if near else listed
+        )
     if part not in known:
         owners = " and ".join(f"of {role.record.noun}" for role in part.roles)
         message = f"the part {name!r} ({origin}) is for a package {owners}"

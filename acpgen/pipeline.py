@@ -81,7 +81,7 @@ def make_package(models: Sequence[ir.Model], options: BuildOptions) -> Package:
 
     if options.flavour is not None:
         return emit_models(models[0], options.flavour, options.renames)
-    package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
+    package = emit(models, options.roles, runtime=options.runtime, parts=options.parts, renames=options.renames)
     return replace(package, files=format_files(package.files))
 
 

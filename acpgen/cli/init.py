@@ -47,8 +47,8 @@ def init_command(
     from acpgen.output import apply
     from acpgen.scaffold import Project, plan_project
 
-    sources, remote = sources_in_effect(None, given.values), bool(given.values["remote"])
-    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, remote=remote))
+    sources, parts = sources_in_effect(None, given.values), given.values["with"] or ()
+    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, parts=parts))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     where = printable(folder.as_posix())

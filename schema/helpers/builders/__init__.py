@@ -1,1 +1,0 @@
-"""Functions that build common messages: content blocks, updates of a session, permission options and their answers."""

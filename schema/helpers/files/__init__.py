@@ -1,1 +1,0 @@
-"""Files that agents may read and write, confined to the folders of a session."""

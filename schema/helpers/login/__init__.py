@@ -1,1 +1,0 @@
-"""Logging in: by the agent, in a terminal, or with environment variables."""

@@ -1,1 +1,0 @@
-"""MCP servers: those of a session as plain records; those that a peer offers through the connection, with `mcp`."""

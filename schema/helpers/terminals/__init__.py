@@ -1,1 +1,0 @@
-"""Terminals that agents run commands in."""
