@@ -155,7 +155,8 @@ def _import(module: str, names: list[str]) -> str:
 @cache
 def _read(protocol: int, roles: tuple[Role, ...], parts: frozenset[str]) -> dict[str, _Helper]:
     """The helpers of `parts` for a protocol and `roles`, and those of no part, by module."""
-    own = [each for name in parts for each in all_parts()[name].modules_for(roles, [protocol], parts)]
+    chosen = [part for name in parts if (part := all_parts()[name]).is_helper]
+    own = [each for part in chosen for each in part.modules_for(roles, [protocol], parts)]
     found = {each.name: _parse(each) for each in (*own, *shared_modules()) if each.fits(roles, [protocol])}
     return {name: _with_needed(found[name], found) for name in sorted(found)}
 

@@ -17,7 +17,7 @@ from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
-from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, place, rendered
+from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, names_of_parts, place, rendered
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
@@ -77,7 +77,7 @@ def emit(
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
         prefix = each.path.replace("/", ".")
         files |= {f"{each.path}{name}": text for name, text in each.modules.items()}
-        files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
+        files[f"{each.path}__init__.py"] = _init(each, roles, public=public, renames=aliases)
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
         if each.helpers:
             files |= _helper_files(each.helpers, each.path)
@@ -198,17 +198,20 @@ def _imports(exports: Mapping[str, list[str]]) -> list[Code]:
     return [imported(module, names) for module, names in sorted(exports.items())]
 
 
-def _init(
-    environment: Environment, each: _Folder, roles: tuple[Role, ...], *, public: list[str], renames: Mapping[str, str]
-) -> str:
+def _init(each: _Folder, roles: tuple[Role, ...], *, public: list[str], renames: Mapping[str, str]) -> str:
     who = " and ".join(f"write {role.record.noun}" for role in roles)
     versions = " and ".join(str(model.protocol) for model in each.models)
     protocol = f"The Agent Client Protocol, version{'s' if each.subpackages else ''} {versions}"
     origins = "\n\n".join(map(origin_text, each.models))
-    return environment.get_template("__init__.py.jinja").render(
-        module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
-        imports=_imports(each.exports),
-        exported=name_lines(public, literal),
-        subpackages=each.subpackages,
-        renames=sorted(renames.items()),
+    return (
+        make_environment(".." if each.path else ".")
+        .get_template("__init__.py.jinja")
+        .render(
+            module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
+            imports=_imports(each.exports),
+            exported=name_lines(public, literal),
+            subpackages=each.subpackages,
+            renames=sorted(renames.items()),
+            lacking=[(name, part) for name, part in names_of_parts(roles).items() if name not in public],
+        )
     )

@@ -116,6 +116,13 @@ def copied_modules(
     return {module: list(names) for module, names in modules.items()}
 
 
+def names_of_parts(roles: tuple[Role, ...]) -> dict[str, str]:
+    """The part of each name in `__init__` that only a part of the runtime has."""
+    parts = [part for part in all_parts().values() if not part.is_helper]
+    modules = [(part, module.name) for part in parts for module in part.modules_for(roles, ())]
+    return {name: part.name for part, module in modules for name in _exported(module)}
+
+
 def _with_imported(modules: Iterable[str], present: Collection[str]) -> set[str]:
     """The modules, and those that they import which are not `present`."""
     found, rest = set[str](), list(modules)

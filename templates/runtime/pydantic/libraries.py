@@ -43,7 +43,7 @@ class _SerializerOfInstances:
         return serializer_of_instances(owner)
 
 
-def _fields_of_instance(self: object, instance: object, owner: StructType) -> Any:
+def _fields_of_instance(_: object, instance: object, owner: StructType) -> Any:
     """`__dataclass_fields__` of instances, for the functions of `dataclasses`, which are Python, and for no other code.
 
     msgspec looks there, and would write an instance by the names of its attributes. Where it finds nothing, it asks the
