@@ -75,15 +75,16 @@ class Part:
     @property
     def roles(self) -> tuple[Role, ...]:
         """The roles for which there is the part."""
-        return tuple(role for role in Role if any(each.fits((role,), _protocols(each)) for each in self._usual))
+        return tuple(role for role in Role if any(each.fits((role,), _protocols(each)) for each in self.usual))
 
     def protocols(self, roles: Iterable[Role]) -> frozenset[int] | None:
         """The protocols for which there is the part in a package for `roles`; None if it is for all."""
-        found = [each.protocol for each in self._usual if each.fits(roles, _protocols(each))]
+        found = [each.protocol for each in self.usual if each.fits(roles, _protocols(each))]
         return None if None in found else frozenset(each for each in found if each is not None)
 
     @property
-    def _usual(self) -> list[PartModule]:
+    def usual(self) -> list[PartModule]:
+        """The modules that depend neither on another part nor on an extension."""
         return [each for each in self.modules if not (each.others or each.is_extra)]
 
 
@@ -176,6 +177,12 @@ def _owners(roles: tuple[Role, ...], protocols: Collection[int]) -> dict[str, st
     return {each.name: part.name for part in parts for each in part.modules_for(roles, protocols, all_parts())}
 
 
+def parts_in(paths: Iterable[str]) -> frozenset[str]:
+    """The parts that a package with files at `paths` has, also one of a former version of acpgen."""
+    stems = {path.rpartition("/")[2].removesuffix(".py") for path in paths}
+    return frozenset(part.name for part in all_parts().values() if any(each.name in stems for each in part.usual))
+
+
 def check_parts(names: Iterable[str], roles: tuple[Role, ...], protocols: Collection[int], *, origin: str) -> None:
     """Raise `InputError` for each of the names that is no part, or none of such a package; `origin` is their place."""
     found = [error for name in names if (error := _flaw(name, roles, protocols, origin)) is not None]
@@ -184,7 +191,9 @@ def check_parts(names: Iterable[str], roles: tuple[Role, ...], protocols: Collec
 
 
 def _flaw(name: str, roles: tuple[Role, ...], protocols: Collection[int], origin: str) -> InputError | None:
-    known = [part for part in all_parts().values() if {*part.roles} & {*roles}]
+    of_roles = [part for part in all_parts().values() if {*part.roles} & {*roles}]
+    wanted = {part.name: part.protocols(roles) for part in of_roles}
+    known = [part for part in of_roles if (only := wanted[part.name]) is None or only & {*protocols}]
     listed = f"the parts are {', '.join(part.name for part in known)}; `acpgen parts` says what is in each"
     part = all_parts().get(name)
     if part is None:
@@ -192,14 +201,13 @@ def _flaw(name: str, roles: tuple[Role, ...], protocols: Collection[int], origin
         return input_error(
             "unknown-part", f"unknown part {name!r} ({origin})", hint=f"{near} {listed}" if near else listed
         )
-    if part not in known:
+    if part not in of_roles:
         owners = " and ".join(f"of {role.record.noun}" for role in part.roles)
         message = f"the part {name!r} ({origin}) is for a package {owners}"
         hint = f"leave it out, or choose --role {part.roles[0].value}; {listed}"
         return input_error("part-of-another-role", message, hint=hint)
-    wanted = part.protocols(roles)
-    if wanted is not None and not wanted & {*protocols}:
-        numbers = " and ".join(map(str, sorted(wanted)))
+    if part not in known:
+        numbers = " and ".join(map(str, sorted(wanted[name] or ())))
         message = f"the part {name!r} ({origin}) is for protocol {numbers}, which is not built"
         return input_error("part-of-another-protocol", message, hint=f"leave it out; {listed}")
     return None
