@@ -186,12 +186,13 @@ class Packages:
         roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
         options: Options | None = None,
         remote: bool = False,
+        parts: Collection[str] | None = None,
     ) -> ModuleType:
         """The imported package for `sources`, of several versions if there are several; with both roles by default."""
-        key = (sources, roles, options, remote)
+        key = (sources, roles, options, remote, parts)
         if key not in self._known:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
-            _link(package_folder(*sources, roles=roles, options=options, remote=remote), folder)
+            _link(package_folder(*sources, roles=roles, options=options, remote=remote, parts=parts), folder)
             self._known[key] = import_folder(folder)
             gc.freeze()  # it stays to the end
         return self._known[key]

@@ -32,12 +32,12 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    *("_other_direction.py", "_runtime/pydantic/properties.py", "_runtime/trace/secrets.py"),
+    "_other_direction.py",
     *copied_files(copied_modules((Role.AGENT,), runtime=True)),
     "py.typed",
 }
 
-COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "rfd", "show")
+COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "parts", "rfd", "show")
 CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
 """Characters that a terminal, or a program that reads lines, acts upon."""
 

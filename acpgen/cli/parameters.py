@@ -59,7 +59,7 @@ def _refuse_remote(is_given: bool) -> None:
 
 _FORMER = _parameter(
     "remote",
-    Annotated[bool, typer.Option("--remote", hidden=True, callback=_refuse_remote)],
+    Annotated[bool, typer.Option("--remote", hidden=True, callback=_refuse_remote, help="Refused: it is a part now.")],
     False,
 )
 """Former options."""
