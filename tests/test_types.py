@@ -23,7 +23,6 @@ from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
 from tests.support import (
     DEEP,
-    REPOSITORY,
     Packages,
     fitting_fragments,
     package_folder,
@@ -188,12 +187,7 @@ REPEATED = [
     *("my_agent_*/acp", "my_client_*/acp"),
     # what is the same in each package is checked in the one for the network
     *(f"{each}/helpers" for each in (*PACKAGES, "with_options")),
-    *(
-        f"{each}/{path.name}"
-        for each in (*PACKAGES, "with_options")
-        for path in (REPOSITORY / "templates" / "runtime").rglob("*.py")
-        if path.name != "__init__.py"
-    ),
+    *(f"{each}/_runtime" for each in (*PACKAGES, "with_options")),
 ]
 
 

@@ -48,7 +48,7 @@ def schema_of_union(source: Any, handler: Any) -> Any:
     except DecodeError:
         pass  # so the codec knows the type
     except TypeError as error:
-        text = "WireForm goes next to a union of the package itself, as in `Annotated[SessionUpdate, WireForm] | None`"
+        text = "WireForm goes next to a union of the package itself, as in `Annotated[TheUnion, WireForm] | None`"
         raise TypeError(f"{text}: {error}") from error
     return core_schema.with_info_wrap_validator_function(
         _reader(source, members, codec.decode),
