@@ -19,16 +19,16 @@ _COMPLETION = {"release": completion.releases, "extensions": completion.extensio
 
 
 def option(key: str, **more: Any) -> Any:
-    """The option of the command line for a key of the table."""
+    """The option of the command line for a key of the table. `more` overrides what that says."""
     found = KEYS[key]
     declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
-    return typer.Option(
-        *declarations,
-        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
-        metavar=found.metavar,
-        autocompletion=_COMPLETION.get(key),
+    options: dict[str, Any] = {
+        "help": f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
+        "metavar": found.metavar,
+        "autocompletion": _COMPLETION.get(key),
         **more,
-    )
+    }
+    return typer.Option(*declarations, **options)
 
 
 _TYPES: dict[ValueKind, Any] = {
@@ -139,5 +139,5 @@ takes_schema = _takes(("protocol", "release", "schema"), _OUTPUT, *_CONFIG)
 """Adds the options that select the schema, without extensions."""
 takes_outputs = _takes([key.name for key in KEYS.values() if key.option], *_CONFIG, _FORMER)
 """Adds the options of a build."""
-takes_project = _takes(("protocol", "release", "extensions", "with"), _FORMER)
+takes_project = _takes(("protocol", "release", "extensions"), _FORMER)
 """Adds the options of a new project, which has no configuration yet."""
