@@ -153,7 +153,8 @@ _RUNTIME = "_runtime"
 @cache
 def _sources() -> Mapping[str, Path]:
     """The source of each module of the runtime by its name, which is the only one in all folders."""
-    found = [path for path in _folder().glob("*/**/*.py*") if path.stem != "__init__"]
+    paths = [path for suffix in (".py", ".py.jinja") for path in _folder().glob(f"*/**/*{suffix}")]
+    found = [path for path in paths if path.name != "__init__.py"]
     sources = {path.name.partition(".")[0]: path for path in found}
     assert len(sources) == len(found), "two modules of the runtime have one name"
     return sources
