@@ -109,6 +109,10 @@ def test_the_check_of_a_store_is_in_testing_with_a_store(packages: Packages) -> 
     for parts, has_check in ((("testing",), False), (("testing", "store"), True), (("store",), False)):
         package = packages(SchemaChoice(), roles=(Role.AGENT,), parts=parts)
         assert ("check_store" in helpers_of(package).__all__) is has_check
+        if not has_check:
+            with pytest.raises(ImportError, match=r"needs the part '(testing|store)'") as error:
+                helpers_of(package).check_store  # noqa: B018 - it raises
+            assert str(error.value).partition("the part '")[2].partition("'")[0] not in parts
 
 
 @pytest.mark.parametrize("role", [RoleChoice.AGENT, pytest.param(RoleChoice.CLIENT, marks=pytest.mark.full)])
@@ -313,6 +317,13 @@ def test_parts_that_cannot_be(arguments: list[str], told: list[str], tmp_path: P
     text = " ".join(ran.stderr.replace("│", " ").split())
     assert [each for each in told if each not in text] == []
     assert not (tmp_path / "acp").exists()
+
+
+def test_a_part_of_which_nothing_is_left_is_told(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", 'out = "acp"\nschema = "schema.json"\n')  # which has hardly a name
+    ran = project.run("build", "--with", "store")
+    assert "warning: the package has nothing of the part 'store'" in ran.stderr
+    assert "part-empty" not in project.run("build").stderr, "it was not asked for"
 
 
 def test_a_file_of_before_is_told_its_new_line(tmp_path: Path) -> None:

@@ -513,7 +513,6 @@ async def talk() -> None:
 RIGHT_HELPERS = """
 import asyncio
 
-from bare.helpers import TurnAgent  # wrong: of a part that the package lacks
 from both import v1, v2
 from both.v1 import helpers as one
 from both.v2 import helpers as two

@@ -51,8 +51,8 @@ def releases(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def parts(ctx: typer.Context) -> Iterable[str]:
     """The parts of a package for the selected role."""
-    role = getattr(ctx.params.get("role"), "value", None)
-    roles = RoleChoice(role).roles if role else tuple(Role)
+    role = ctx.params.get("role")
+    roles = RoleChoice(getattr(role, "value", role)).roles if role else tuple(Role)
     return (NO_PART, *(part.name for part in all_parts().values() if {*part.roles} & {*roles}))
 
 

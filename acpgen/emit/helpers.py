@@ -64,13 +64,14 @@ class Helpers:
     """The helpers of a version: text and public names by module, and the missing names of those that are left out.
 
     Among the missing names, a helper starts with a dot. `lacking` has the names that the package could have, each with
-    its part.
+    its part. `parts` are those of which there are helpers.
     """
 
     texts: Mapping[str, str]
     exports: Mapping[str, list[str]]
     left_out: Mapping[str, list[str]]
     lacking: Mapping[str, str]
+    parts: frozenset[str]
 
 
 def copy_helpers(
@@ -93,11 +94,12 @@ def copy_helpers(
         exports={f".{name}": public[name].public for name in sorted(public)},
         left_out=left_out,
         lacking={
-            each: helper.part
+            each: helper.part if helper.part not in parts else min(helper.origin.others - {*parts})
             for name, helper in possible.items()
             for each in helper.public
             if name not in kept and helper.part and not helper.libraries
         },
+        parts=frozenset(helper.part for helper in kept.values() if helper.part),
     )
 
 

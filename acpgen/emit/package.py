@@ -21,7 +21,7 @@ from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_envir
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
-from acpgen.parts import all_parts, with_needed
+from acpgen.parts import all_parts, default_parts, with_needed
 from acpgen.roles import Role
 from acpgen.text import MOST_NAMED, some_of
 
@@ -71,7 +71,9 @@ def emit(
     renames = tuple(renames)
     environment = make_environment(".")
     files, kept, notes = {"py.typed": ""}, dict[str, str](), list[Diagnostic]()
-    parts = with_needed({*parts}, roles, [model.protocol for model in models])
+    named = {*parts}
+    parts = with_needed(named, roles, [model.protocol for model in models])
+    empty = {name for name in named - {*default_parts(roles)} if all_parts()[name].is_helper}
     for each in _folders(environment, models, roles, runtime=runtime, parts=parts):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
@@ -82,6 +84,8 @@ def emit(
         if each.helpers:
             files |= _helper_files(each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
+            empty -= each.helpers.parts
+    notes += map(_warn_of_empty, sorted(empty))
     return Package(files=files, renames=kept, notes=tuple(notes))
 
 
@@ -102,6 +106,12 @@ def _helper_files(helpers: Helpers, path: str) -> dict[str, str]:
     )
     files = {"__init__": init, **helpers.texts}
     return {f"{path}{FOLDER}/{name}.py": text for name, text in files.items()}
+
+
+def _warn_of_empty(part: str) -> Diagnostic:
+    message = f"the package has nothing of the part {part!r}: it lacks what the helpers of the part import"
+    hint = "`acpgen build --verbose` names what the schema lacks; without a runtime, most helpers are left out"
+    return Diagnostic(code="part-empty", severity=Severity.WARNING, message=message, hint=hint)
 
 
 def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagnostic]:
