@@ -94,7 +94,7 @@ def copy_helpers(
         exports={f".{name}": public[name].public for name in sorted(public)},
         left_out=left_out,
         lacking={
-            each: helper.part if helper.part not in parts else min(helper.origin.others - {*parts})
+            each: helper.part if helper.part not in parts else min(helper.origin.others - {*parts}, default=helper.part)
             for name, helper in possible.items()
             for each in helper.public
             if name not in kept and helper.part and not helper.libraries
