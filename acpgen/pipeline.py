@@ -6,6 +6,7 @@ written here; `output.apply` does that. Each function imports its stages itself:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.manifest import Manifest, unchanged, usable_manifest
+from acpgen.parts import parts_in, with_needed
 from acpgen.sources.head import manifest_head
 from acpgen.sources.inputs import Inputs, load_all
 
@@ -81,7 +83,7 @@ def make_package(models: Sequence[ir.Model], options: BuildOptions) -> Package:
 
     if options.flavour is not None:
         return emit_models(models[0], options.flavour, options.renames)
-    package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
+    package = emit(models, options.roles, runtime=options.runtime, parts=options.parts, renames=options.renames)
     return replace(package, files=format_files(package.files))
 
 
@@ -157,22 +159,42 @@ def _planned(
     """The plan, the public names, and a warning for each that the old package has and the new one has not."""
     from acpgen.emit.aliases import dropped
     from acpgen.emit.interface import kinds, names
+    from acpgen.emit.runtime import names_of_parts
     from acpgen.output import plan
 
     planned, after = plan(package.files, folder=options.out, head=head), names(package.files)
     before = read_interface(options.out, old.files) if old is not None else {}
+    gone = parts_in(old.files) - parts_in(planned.files) if old and not options.flavour else frozenset[str]()
+    parts_lost = [_lost_parts(sorted(gone), options)] if gone else []
     if old is None or names(before) <= after:
-        return planned, after, []
+        return planned, after, parts_lost
     known = (kinds(before), kinds(planned.files))
     is_other = _built_with(old.head) != _built_with(head) and not old.in_conflict
-    return planned, after, dropped(names(before), after, package.renames, kinds=known, other_options=is_other)
+    known_parts = {name for name, part in names_of_parts(options.roles).items() if part in gone}
+    names_before = {name for name in names(before) if name.rpartition(".")[2] not in known_parts}
+    lost = dropped(names_before, after, package.renames, kinds=known, other_options=is_other)
+    return planned, after, [*parts_lost, *lost]
+
+
+def _lost_parts(names: Sequence[str], options: BuildOptions) -> Diagnostic:
+    """The warning about parts that the package had."""
+    protocols = [each.protocol for each in options.sources]
+    all_names = dict.fromkeys((*options.parts, *names))
+    needed = (name for name in all_names if name in with_needed({*all_names} - {name}, options.roles, protocols))
+    kept = json.dumps([name for name in all_names if name not in {*needed}])
+    return Diagnostic(
+        code="part-dropped",
+        severity=Severity.WARNING,
+        message=f"the package no longer has the part{'s' if len(names) > 1 else ''} {', '.join(names)}",
+        hint=f"to keep what your code imports: with = {kept}; `acpgen parts` says what is in each",
+    )
 
 
 def _built_with(head: Mapping[str, object]) -> object:
-    """The options in the head of a manifest, without renames, and the protocols, if there are several."""
+    """The options in the head of a manifest without renames and parts, and the protocols, if there are several."""
     options, protocols = head.get("options"), head.get("protocols")
     if isinstance(options, dict):
-        options = {key: value for key, value in options.items() if key != "renames"}
+        options = {key: value for key, value in options.items() if key not in ("renames", "with")}
     if isinstance(protocols, list):
         protocols = [each.get("protocol") for each in protocols if isinstance(each, dict)]
     return options, protocols

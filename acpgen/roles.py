@@ -50,8 +50,8 @@ class RoleRecord:
     A role handles the methods of `sides`, and calls those of their peers. `spawns` says that it starts its peer, and
     `needs_runtime` that its class is of no use without the runtime.
     `is_open` and `keeps_unknown` are the defaults of these options. `template` is that of its module. `runtime` has the
-    modules of the runtime that only some roles need, each with its public names. `remote` has those for HTTP and
-    WebSocket: nothing imports them, and they have no names in `__init__`.
+    modules of the runtime that only some roles need, each with its public names. `parts` are those of a package whose
+    project names none: what the first example of the role uses.
     """
 
     name: str
@@ -62,7 +62,7 @@ class RoleRecord:
     keeps_unknown: bool = False
     template: str = "role"
     runtime: Mapping[str, tuple[str, ...]]
-    remote: tuple[str, ...]
+    parts: tuple[str, ...] = ()
 
     @property
     def base(self) -> str:
@@ -117,34 +117,31 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-_SERVING = ("streams", "routing", "hosting", "asgi_http", "asgi_application")
-_CONNECTING = ("streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote_transport")
-
 _RECORDS: Mapping[Role, RoleRecord] = {
     Role.AGENT: RoleRecord(
         name="agent",
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
+        parts=("turns",),
         runtime={
             "pipes": (),
             "standard_streams": (),
             "threads": (),
             "stdio": ("run_agent", "serve_agent", "serve_stdio"),
         },
-        remote=(*_SERVING, "asgi"),
     ),
     Role.CLIENT: RoleRecord(
         name="client",
         sides=(Side.CLIENT,),
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
+        parts=("sessions",),
         runtime={
             "process": (),
             "process_groups": (),
             "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
         },
-        remote=(*_CONNECTING, "remote"),
     ),
     Role.PROXY: RoleRecord(
         name="proxy",
@@ -168,6 +165,5 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "relay": (),
             "sources": ("AgentSource",),
         },
-        remote=(*_SERVING, "asgi_proxy", *_CONNECTING, "network", "bridge"),
     ),
 }

@@ -22,11 +22,13 @@ from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, SchemaChoice
 from acpgen.config.keys import role_defaults
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
+from acpgen.emit.helpers import parts_of_names
 from acpgen.emit.runtime import template_environment
 from acpgen.ir.options import Options
 from acpgen.output import Plan
 from acpgen.output.folder import check_folder, unreadable
 from acpgen.output.plan import compare
+from acpgen.parts import check_parts, with_needed
 from acpgen.pipeline import build
 from acpgen.roles import Role
 from acpgen.schema.bundled import find_release, is_path
@@ -39,14 +41,21 @@ _TAKEN = {*sys.stdlib_module_names, *dir(builtins), "src", "tests", "mcp", "http
 """Names of packages that hide another module, or are hidden by one; among them libraries that new projects import."""
 
 
+_IMPORTED = re.compile(r"helpers import (\([^)]*\)|[^\n]*)")
+"""The names that a file imports from the helpers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A new project. Its name is that of `folder`; `role`, `sources` and `remote` decide its vendored code."""
+    """A new project. Its name is that of `folder`; `role` and `sources` decide its vendored code.
+
+    That has the parts that its files use, and besides them `parts`.
+    """
 
     folder: Path
     role: Role
     sources: tuple[SchemaChoice, ...]
-    remote: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,7 +104,10 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     defaults = role_defaults(roles)
     types = Options.for_roles(roles, open=defaults["open"], keep_unknown=defaults["keep-unknown"])
     out = project.folder / vendored
-    options = BuildOptions(sources=project.sources, roles=roles, out=out, types=types, remote=project.remote)
+    protocols = [each.protocol for each in project.sources]
+    check_parts(project.parts, roles, protocols, origin="command line")
+    parts = (*used_parts(project), *project.parts)
+    options = BuildOptions(sources=project.sources, roles=roles, out=out, types=types, parts=parts)
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
     files = dict(project_files(project))
@@ -205,9 +217,33 @@ def configuration(project: Project) -> str:
         settings["release"] = releases if len(protocols) > 1 else releases[protocols[0]]
     if extensions:
         settings["extensions"] = [_from_within(project, extension) for extension in extensions]
-    if project.remote:
-        settings["remote"] = True
-    return "\n".join(f"{key} = {_toml(value)}" for key, value in settings.items())
+    settings["with"] = list(dict.fromkeys((*used_parts(project), *project.parts)))
+    about = f"# what the project uses; only tests/ need {' and '.join(_test_parts(project))}. `acpgen parts` lists all"
+    *lines, last = (f"{key} = {_toml(value)}" for key, value in settings.items())
+    return "\n".join([*lines, about, last])
+
+
+def used_parts(project: Project) -> tuple[str, ...]:
+    """The parts whose helpers the files of a project import; those of its tests come last."""
+    return (*_imported_parts(project, in_tests=False), *_test_parts(project))
+
+
+def _test_parts(project: Project) -> list[str]:
+    """The parts that only the tests of a project use."""
+    others = _imported_parts(project, in_tests=False)
+    known = with_needed(others, (project.role,), [each.protocol for each in project.sources])
+    return [part for part in _imported_parts(project, in_tests=True) if part not in known]
+
+
+def _imported_parts(project: Project, *, in_tests: bool) -> list[str]:
+    """The parts of the names that the files import from the helpers, without those that the others need."""
+    protocols, roles = [each.protocol for each in project.sources], (project.role,)
+    owners = {name: part for protocol in protocols for name, part in parts_of_names(protocol, roles).items()}
+    files = itertools.chain(_common_files(project), _protocol_files(project))
+    texts = [text for path, text in files if path.startswith("tests/") is in_tests]
+    names = {name for text in texts for found in _IMPORTED.findall(text) for name in re.findall(r"\w+", found)}
+    parts = {owners[name] for name in names & owners.keys()}
+    return sorted(part for part in parts if part not in with_needed(parts - {part}, roles, protocols))
 
 
 def _toml(value: object) -> str:

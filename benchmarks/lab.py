@@ -81,7 +81,8 @@ class Lab:
     @cached_property
     def package_for_remote(self) -> Path:
         """The package for both sides of remote connections, of protocol 1."""
-        return self._built("for_remote/demo", "--role", "both", "--remote", "--protocol", "1")
+        parts = ("--with", "turns", "--with", "sessions", "--with", "remote")
+        return self._built("for_remote/demo", "--role", "both", *parts, "--protocol", "1")
 
     def _built(self, path: str, *options: str) -> Path:
         out = self.folder / path

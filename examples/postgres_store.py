@@ -1,6 +1,6 @@
 """A store of sessions in PostgreSQL, for agents of several machines. It needs `asyncpg`.
 
-    acpgen build --role agent --out acp_sessions
+    acpgen build --role agent --with store --with testing --out acp_sessions
 
 Each replica of an agent uses it on the same database:
 

@@ -35,7 +35,7 @@ WHOLE = "v1_agent"
 
 _RUNTIME = REPOSITORY / "templates" / "runtime"
 _HELPERS = REPOSITORY / "schema" / "helpers"
-_RUNTIME_FILES = {f"{place(path.stem)}.py": path for path in _RUNTIME.glob("*/*.py") if path.stem != "__init__"} | {
+_RUNTIME_FILES = {f"{place(path.stem)}.py": path for path in _RUNTIME.glob("*/**/*.py") if path.stem != "__init__"} | {
     f"_runtime/{path.relative_to(_RUNTIME).as_posix()}": path for path in _RUNTIME.rglob("__init__.py")
 }
 """The files of the runtime by their place in a package."""

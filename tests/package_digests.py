@@ -4,7 +4,7 @@
     python -m tests.package_digests before.json        # at another: names the files that differ; exit 1 if any does
 
 The packages are those of each bundled release and of the protocols together, over roles, `open`, `keep_unknown`,
-extensions, the network and flavours.
+extensions, parts and flavours.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from acpgen.emit.format import format_files
 from acpgen.emit.package import emit
 from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
+from acpgen.parts import NO_PART, default_parts
 from acpgen.pipeline import compile_protocol
 from acpgen.roles import RoleChoice
 from acpgen.schema.bundled import bundled_fragments, list_releases
 from acpgen.sources.inputs import load
+from tests.support import every_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class Variant:
     role: RoleChoice
     open: bool | None = None
     keep_unknown: bool | None = None
-    remote: bool = False
+    parts: tuple[str, ...] | None = None
     flavour: Flavour | None = None
 
     def __str__(self) -> str:
@@ -46,7 +48,8 @@ class Variant:
         flags = [
             f"{name}={value}" for name, value in (("open", self.open), ("keep", self.keep_unknown)) if value is not None
         ]
-        flags += ["remote"] * self.remote + ([self.flavour.value] if self.flavour else [])
+        flags += [f"with {' '.join(self.parts) or NO_PART}"] if self.parts is not None else []
+        flags += [self.flavour.value] if self.flavour else []
         return ", ".join([*parts, self.role.value, *flags])
 
     def files(self) -> Mapping[str, str]:
@@ -59,7 +62,8 @@ class Variant:
         models = [compile_protocol(load(each), options).model for each in self.schemas]
         if self.flavour is not None:
             return emit_models(models[0], self.flavour).files
-        return format_files(emit(models, roles, remote=self.remote).files)
+        parts = default_parts(roles) if self.parts is None else self.parts
+        return format_files(emit(models, roles, parts=parts).files)
 
 
 def variants() -> Iterator[Variant]:
@@ -72,12 +76,14 @@ def variants() -> Iterator[Variant]:
         for role in RoleChoice:
             plain = Variant(schemas=(choice,), role=role)
             yield from (replace(plain, open=each) for each in (None, False, True))
-            yield from (replace(plain, keep_unknown=True), replace(plain, remote=True))
+            yield from (replace(plain, keep_unknown=True), replace(plain, parts=("remote",)), replace(plain, parts=()))
+            yield replace(plain, parts=tuple(sorted(every_part(role.roles, [release.protocol]))))
             yield from (replace(plain, schemas=(replace(choice, extensions=(each,)),)) for each in names)
         yield from (Variant(schemas=(choice,), role=RoleChoice.BOTH, flavour=each) for each in Flavour)
     for role in RoleChoice:
         together = Variant(schemas=tuple(newest[each] for each in sorted(newest)), role=role)
-        yield from (together, replace(together, remote=True))
+        yield from (together, replace(together, parts=("remote",)), replace(together, parts=()))
+        yield replace(together, parts=tuple(sorted(every_part(role.roles, list(newest)))))
 
 
 def digests() -> dict[str, str]:

@@ -40,7 +40,7 @@ NEW_SESSION: Mapping[str, Any] = {"cwd": "/", "mcpServers": []}
 
 
 def asgi_of(acp: ModuleType) -> Any:
-    """The module `asgi` of a package that was built with `--remote`."""
+    """The module `asgi` of a package that was built with `--with remote`."""
     return importlib.import_module(f"{acp.__name__}.asgi")
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
 from acpgen.emit.runtime import dotted, place
 from acpgen.ir.model import Model, Options
+from acpgen.parts import all_parts
 from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
@@ -91,20 +92,30 @@ def package_folder(
     roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
     options: Options | None = None,
     remote: bool = False,
+    parts: Collection[str] | None = None,
 ) -> Path:
     """A package in the cache on disk, of one or several versions, built if missing. Read it, and change nothing in it.
 
-    With `remote`, it has the modules for HTTP. The files are those of the templates: unformatted, which means the same
-    and takes half as long.
+    It has `parts`, or all but `remote`, which is there if it is asked for. The files are those of the templates:
+    unformatted, which means the same and takes half as long.
     """
     inputs = [load(each) for each in sources]
+    chosen = every_part(roles, [each.protocol for each in sources]) if parts is None else {*parts}
+    chosen |= {"remote"} if remote else set()
 
     def build() -> Mapping[str, str]:
         models = [compile_protocol(each, options or Options()).model for each in inputs]
-        return emit(models, roles, remote=remote).files
+        return emit(models, roles, parts=chosen).files
 
     known = [(each.schema.origin, protocol_head(each, remote=True)) for each in inputs]
-    return package_cache.folder(repr((known, roles, options, *(["remote"] if remote else []))), build)
+    return package_cache.folder(repr((known, roles, options, sorted(chosen))), build)
+
+
+def every_part(roles: tuple[Role, ...], protocols: Sequence[int]) -> set[str]:
+    """All parts that a package for `roles` and `protocols` may have, but `remote`."""
+    fitting = (part for part in all_parts().values() if {*part.roles} & {*roles} and part.name != "remote")
+    wanted = ((part, part.protocols(roles)) for part in fitting)
+    return {part.name for part, only in wanted if only is None or only & {*protocols}}
 
 
 @cache
@@ -175,12 +186,13 @@ class Packages:
         roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
         options: Options | None = None,
         remote: bool = False,
+        parts: Collection[str] | None = None,
     ) -> ModuleType:
         """The imported package for `sources`, of several versions if there are several; with both roles by default."""
-        key = (sources, roles, options, remote)
+        key = (sources, roles, options, remote, parts)
         if key not in self._known:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
-            _link(package_folder(*sources, roles=roles, options=options, remote=remote), folder)
+            _link(package_folder(*sources, roles=roles, options=options, remote=remote, parts=parts), folder)
             self._known[key] = import_folder(folder)
             gc.freeze()  # it stays to the end
         return self._known[key]

@@ -32,12 +32,12 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    *("_other_direction.py", "_runtime/pydantic/properties.py", "_runtime/trace/secrets.py"),
+    "_other_direction.py",
     *copied_files(copied_modules((Role.AGENT,), runtime=True)),
     "py.typed",
 }
 
-COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "rfd", "show")
+COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "parts", "rfd", "show")
 CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
 """Characters that a terminal, or a program that reads lines, acts upon."""
 
@@ -725,6 +725,9 @@ CONFIG = '[tool.acpgen]\nprotocol = 2\n[tool.acpgen.outputs.agent]\nout = "a"\n[
         ("acpgen diff --new-extension logo", ["logout", "logout@2026-02-02"]),
         ("acpgen methods --protocol 1 --release 0", ["0.10.8"]),
         ("acpgen build a", ["agent"]),
+        ("acpgen build --role agent --with te", ["testing"]),
+        ("acpgen build --role client --with st", []),
+        ("acpgen check --with no", ["none"]),
         ("acpgen show --output t", ["tests"]),
         ("acpgen show session/f", []),
         ("acpgen show --extension session-fork session/f", ["session/fork"]),

@@ -183,7 +183,7 @@ def test_the_last_member_of_a_union_is_renamed_if_it_is_alike(
 # --- The table ------------------------------------------------------------------------------------------------------
 
 GATE_RULES = {"method-gate-added", "method-gate-removed", "method-gate-changed"}
-PACKAGE_RULES = {"protocol-added", "protocol-removed", "subpackage-added", "subpackage-removed"}
+PACKAGE_RULES = {f"{what}-{how}" for what in ("part", "protocol", "subpackage") for how in ("added", "removed")}
 
 
 def test_every_rule_has_a_case() -> None:

@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from acpgen.roles import Role
 from acpgen.schema.bundled import bundled_fragments, list_releases
+from tests.command_line import build_package
 from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
-from tests.support import REPOSITORY, require
+from tests.support import REPOSITORY, every_part, require
 
 README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
@@ -100,6 +102,8 @@ def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.Fix
 @pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 def test_snippets_are_typed(checker: str, played: Played) -> None:
     require(find_spec(checker), checker)
+    parts = [f"--with={each}" for each in every_part((Role.AGENT,), [1])]
+    build_package(played.folder / "demo", "--role", "agent", *parts)  # each page has built it with what it uses itself
     (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     files = sorted(path.name for path in played.folder.glob("*.py"))
     assert len(files) > 20

@@ -55,9 +55,11 @@ class Service:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of the page beside the package that it uses."""
     home = tmp_path_factory.mktemp("web")
-    assert run_acpgen("build", "--role", "agent", "--out", "demo", cwd=home).code == 0
+    parts = ("--with", "store", "--with", "pydantic")
+    assert run_acpgen("build", "--role", "agent", *parts, "--out", "demo", cwd=home).code == 0
     for block in blocks((REPOSITORY / "docs" / "web.md").read_text(encoding="utf-8")):
-        (home / block.name).write_text(block.text, encoding="utf-8")
+        if block.name:
+            (home / block.name).write_text(block.text, encoding="utf-8")
     return home
 
 

@@ -45,9 +45,15 @@ LIBRARIES = {"mcp_library": {"anyio", "mcp", "mcp_types"}, "mcp_endpoint": {"uvi
 
 def for_roles(protocol: int, *roles: str) -> set[str]:
     """The helpers that lie in the folders for a protocol and roles, and need no extension."""
-    homes = [HELPERS, HELPERS / f"v{protocol}"]
-    homes += [each for home in homes for each in home.iterdir() if {*each.name.split("-")} & {*roles}]
-    return set().union(*map(helpers, homes), {"__init__"}) - NEED_A_LIBRARY
+    known = {"store", f"v{protocol}", *roles}
+    found = {path.stem for path in FILES if all({*each.split("-")} & known for each in conditions(path))}
+    found -= set() if "agent" in roles else {"store_check"}
+    return (found | {"__init__"}) - NEED_A_LIBRARY
+
+
+def conditions(path: Path) -> tuple[str, ...]:
+    """The folders between that of a part and a helper."""
+    return path.relative_to(HELPERS).parts[1:-1]
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -120,7 +126,8 @@ def test_a_helper_is_left_out_if_the_schema_lacks_a_name(tmp_path: Path) -> None
     bundled = json.loads((data_folder() / "schema/v1/2026-11-02/schema.json").read_text(encoding="utf-8"))
     own = _renamed(bundled, "PlanEntry", "PlanStep")
     (tmp_path / "own.json").write_text(json.dumps(own), encoding="utf-8")
-    notes = build(tmp_path, "--schema", "own.json", "--role", "agent")
+    parts = [f"--with={each}" for each in ("store", "mcp", "testing")]
+    notes = build(tmp_path, "--schema", "own.json", "--role", "agent", *parts)
     left_out = for_roles(1, "agent") - helpers(tmp_path / "acp/helpers")
     assert left_out > {"plan_entries"}  # and the helpers that import it
     assert (
@@ -158,7 +165,7 @@ def test_a_package_without_a_runtime_has_helpers_that_need_none(tmp_path: Path) 
 def test_helpers_have_different_names_and_no_circular_imports(protocol: int) -> None:
     """acpgen keys them by name, and follows their imports."""
     other = {"v1", "v2"} - {f"v{protocol}"}
-    paths = [path for path in FILES if path.relative_to(HELPERS).parts[0] not in other]
+    paths = [path for path in FILES if other.isdisjoint(conditions(path))]
     names = [path.stem for path in paths]
     assert len(names) == len({*names})
     imports = {path.stem: imported_helpers(path) for path in paths}

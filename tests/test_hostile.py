@@ -225,7 +225,7 @@ def _skeleton(text: str) -> str:
 
 
 MODULES = {
-    *(path.stem for path in (REPOSITORY / "templates" / "runtime").glob("*/*.py")),
+    *(path.stem for path in (REPOSITORY / "templates" / "runtime").glob("*/**/*.py")),
     *("agent", "client", "codec", "errors", "methods", "types", "versions", None),
 }
 LIBRARY = {

@@ -328,7 +328,7 @@ def test_the_tests_of_the_project_pass_with_all_options(tmp_path: Path, role: st
     releases = [find_release(protocol) for protocol in protocols]
     options = [f"--{key}={value}" for each in releases for key, value in choice(each).items()]
     extensions = sorted({spec.partition("@")[0] for each in releases for spec in fitting_fragments(each)})
-    options += ["--remote", *(f"--extension={name}" for name in extensions)]
+    options += ["--with", "remote", *(f"--extension={name}" for name in extensions)]
     ran = run_acpgen("init", tmp_path / "my-project", "--role", role, *options, cwd=tmp_path)
     assert ran.code == 0, ran.stderr
     assert run_acpgen("build", "--dry-run", cwd=tmp_path / "my-project").stdout == ""

@@ -27,7 +27,7 @@ SCHEMAS = data_folder() / "schema"
 SOURCES = [
     *sorted(REPOSITORY.glob("acpgen/**/*.py")),
     *sorted(REPOSITORY.glob("templates/**/*.jinja*")),
-    *sorted(REPOSITORY.glob("templates/runtime/*/*.py")),
+    *sorted(REPOSITORY.glob("templates/runtime/**/*.py")),
 ]
 
 ALLOWED = {

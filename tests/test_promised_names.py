@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden_cases import built
+from acpgen.config import SchemaChoice
+from acpgen.ir.options import Options
+from acpgen.roles import RoleChoice
+from tests.golden_cases import builds
+from tests.support import package_folder
 
 PROMISED = Path(__file__).with_name("promised_names.json")
 PACKAGES = ("v1_agent", "v1_client", "v1_proxy", "v1_v2_both_remote")
@@ -92,9 +96,22 @@ def schema_names(module: ast.Module) -> Iterator[str]:
             yield node.target.id
 
 
+def with_every_part(name: str) -> Path:
+    """The package of `generated/` with all parts that it may have, and with `remote` if it has that."""
+    options = builds()[name]
+    values = [(key, value) for key, value in zip(options[::2], options[1::2], strict=True)]
+    protocols = [int(value) for key, value in values if key == "--protocol"] or [1]
+    role = RoleChoice(next(value for key, value in values if key == "--role"))
+    keeps_unknown = any(each.record.keeps_unknown for each in role.roles)
+    types = Options.for_roles(role.roles, open=False, keep_unknown=keeps_unknown)
+    has_remote = ("--with", "remote") in values
+    choices = [SchemaChoice(protocol=each) for each in protocols]
+    return package_folder(*choices, roles=role.roles, options=types, remote=has_remote)
+
+
 @cache
 def all_names() -> dict[str, dict[str, Names]]:
-    folders = {name: built(name) for name in PACKAGES}
+    folders = {name: with_every_part(name) for name in PACKAGES}
     found = {name: {module: public_names(folder, module) for module in MODULES} for name, folder in folders.items()}
     return {name: {module: names for module, names in modules.items() if names} for name, modules in found.items()}
 

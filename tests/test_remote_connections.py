@@ -27,7 +27,9 @@ def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     for library in ("httpx2", "hypercorn"):
         require(find_spec(library), library)
     folder = tmp_path_factory.mktemp("connections") / "acp_connections"
-    return import_folder(build_package(folder, "--role", "both", "--remote"))
+    return import_folder(
+        build_package(folder, "--role", "both", "--with", "turns", "--with", "sessions", "--with", "remote")
+    )
 
 
 @dataclass

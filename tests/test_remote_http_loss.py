@@ -23,7 +23,9 @@ HELLO = {"protocolVersion": 1, "agentCapabilities": {}}
 @pytest.fixture(scope="module")
 def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     require(find_spec("httpx2"), "httpx2")
-    return import_folder(build_package(tmp_path_factory.mktemp("loss") / "loss_acp", "--role", "both", "--remote"))
+    return import_folder(
+        build_package(tmp_path_factory.mktemp("loss") / "loss_acp", "--role", "both", "--with", "remote")
+    )
 
 
 def test_a_stream_that_fails_in_the_library_below_ends_the_connection(

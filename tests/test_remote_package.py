@@ -1,4 +1,4 @@
-"""`--remote`: the files that it adds to a package, and that it changes nothing else."""
+"""The part `remote`: the files that it adds to a package, and that it changes nothing else."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ ADDED = {
 def test_packages_with_and_without_it_differ_by_the_added_files(
     role: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    plain = tree(build_package(tmp_path / "plain", "--role", role, *options))
-    remote = tree(build_package(tmp_path / "remote", "--role", role, *options, "--remote"))
+    plain = tree(build_package(tmp_path / "plain", "--role", role, *options, "--with", "trace"))
+    remote = tree(build_package(tmp_path / "remote", "--role", role, *options, "--with", "trace", "--with", "remote"))
     assert remote.keys() - plain.keys() == ADDED[role]
     assert [path for path, data in plain.items() if remote.get(path) != data] == [LOCK_NAME]
 
@@ -62,12 +62,11 @@ def test_packages_with_and_without_it_differ_by_the_added_files(
 def test_the_manifest_differs_by_the_option_the_digest_of_its_facts_and_the_files(tmp_path: Path) -> None:
     plain, remote = (
         json.loads((build_package(tmp_path / name, *options) / LOCK_NAME).read_text())
-        for name, options in (("plain", ()), ("remote", ("--remote",)))
+        for name, options in (("plain", ("--with", "none")), ("remote", ("--with", "remote")))
     )
     assert "sessions_sha256" not in plain["schema"]
     remote["schema"].pop("sessions_sha256")
-    assert "remote" not in plain["options"]
-    assert remote["options"].pop("remote") is True
+    assert (plain["options"].pop("with"), remote["options"].pop("with")) == ([], ["remote"])
     for path in ADDED["agent"]:
         del remote["files"][path]
     assert remote == plain
@@ -75,7 +74,7 @@ def test_the_manifest_differs_by_the_option_the_digest_of_its_facts_and_the_file
 
 @pytest.mark.full
 def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
-    folder = build_package(tmp_path / "acp", "--remote")
+    folder = build_package(tmp_path / "acp", "--with", "remote")
     assert (folder / "asgi.py").exists()
     assert not ADDED["agent"] & tree(build_package(folder)).keys()
 
@@ -86,7 +85,7 @@ def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(("role", "below", "modules"), [("both", "", "spawn, stdio"), ("proxy", ".proxy", "conductor")])
 def test_importing_the_package_imports_none_of_them(role: str, below: str, modules: str, tmp_path: Path) -> None:
-    build_package(tmp_path / "acp", "--role", role, *BOTH, "--remote")
+    build_package(tmp_path / "acp", "--role", role, *BOTH, "--with", "remote")
     names = sorted(path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in ADDED[role])
     script = (
         "import sys, acp\n"
@@ -105,7 +104,7 @@ def rules_of(folder: Path) -> Any:
 
 @pytest.mark.full
 def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
-    found = rules_of(build_package(tmp_path / "rules_old_acp", "--release", "0.10.8", "--remote"))
+    found = rules_of(build_package(tmp_path / "rules_old_acp", "--release", "0.10.8", "--with", "remote"))
     assert found.HANDSHAKE == "initialize"
     rules = found.SESSION_RULES
     assert rules == (
@@ -119,7 +118,7 @@ def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_those_of_several_versions_are_merged(tmp_path: Path) -> None:
-    rules = rules_of(build_package(tmp_path / "rules_both_acp", *BOTH, "--remote")).SESSION_RULES
+    rules = rules_of(build_package(tmp_path / "rules_both_acp", *BOTH, "--with", "remote")).SESSION_RULES
     assert rules.attach["session/load"] == (("agentCapabilities", "loadSession"),)
     assert rules.attach["session/resume"] == (
         ("agentCapabilities", "sessionCapabilities", "resume"),
@@ -133,21 +132,21 @@ def test_those_of_several_versions_are_merged(tmp_path: Path) -> None:
 
 
 def test_it_needs_the_runtime(tmp_path: Path) -> None:
-    project = Project(tmp_path / "p", 'out = "acp"\nremote = true\n')
+    project = Project(tmp_path / "p", 'out = "acp"\nwith = ["remote"]\n')
     ran = project.run("build", "--no-runtime")
     assert ran.code == 2
-    assert "--remote (pyproject.toml:6) needs --runtime, which is off (command line)" in ran.stderr
-    assert "hint: use --runtime, or leave --remote out" in ran.stderr
+    assert "the part 'remote' needs --runtime, which is off" in ran.stderr
+    assert "hint: use --runtime, or leave the part out" in ran.stderr
     assert not (project.path / "acp").exists()
 
 
 @pytest.mark.full
 def test_an_output_may_turn_off_what_the_table_around_it_says(tmp_path: Path) -> None:
-    outputs = '[tool.acpgen.outputs.a]\nout = "a"\nremote = false\n[tool.acpgen.outputs.b]\nout = "b"\nruntime = true\n'
-    project = Project(tmp_path / "p", f"remote = true\nruntime = false\n{outputs}")
+    outputs = '[tool.acpgen.outputs.a]\nout = "a"\nwith = []\n[tool.acpgen.outputs.b]\nout = "b"\nruntime = true\n'
+    project = Project(tmp_path / "p", f'with = ["remote"]\nruntime = false\n{outputs}')
     project.good("build")
-    assert not (project.path / "a/_runtime/network/sessions.py").exists()
-    assert (project.path / "b/_runtime/network/sessions.py").exists()
+    assert not (project.path / "a/asgi.py").exists()
+    assert (project.path / "b/asgi.py").exists()
 
 
 @pytest.fixture
@@ -171,6 +170,7 @@ def test_a_version_without_negotiation_or_sessions_is_refused(models: list[Model
 def test_versions_must_agree_on_the_handshake(tmp_path: Path) -> None:
     project = Project(tmp_path / "p")
     project.schema(negotiating_schema("Thing"), "one.json")
-    ran = project.run("build", *BOTH, "--schema", "1=schema.json", "--schema", "2=one.json", "--remote", "--out", "acp")
+    schemas = ("--schema", "1=schema.json", "--schema", "2=one.json")
+    ran = project.run("build", *BOTH, *schemas, "--with", "remote", "--out", "acp")
     assert ran.code == 2
     assert "[protocols-differ]" in ran.stderr

@@ -548,9 +548,8 @@ def heads(node: ast.stmt) -> Mapping[str, str]:
 
 
 def sources_of(build: list[str]) -> SchemaChoice:
-    valued = [each for each in build if each != "--remote"]
-    options = dict(zip(valued[::2], valued[1::2], strict=True))
-    extensions = tuple(value for key, value in zip(valued[::2], valued[1::2], strict=True) if key == "--extension")
+    options = dict(zip(build[::2], build[1::2], strict=True))
+    extensions = tuple(value for key, value in zip(build[::2], build[1::2], strict=True) if key == "--extension")
     return SchemaChoice(
         protocol=int(options.get("--protocol", "1")), release=options.get("--release"), extensions=extensions
     )

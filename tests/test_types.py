@@ -19,6 +19,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options, Role
+from acpgen.parts import default_parts
 from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
 from tests.support import (
@@ -42,10 +43,11 @@ def name_of(release: Release) -> str:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one package, and what users write against it."""
+    """A folder with a package of all parts, one of none, one of both protocols, and what users write against them."""
     home = tmp_path_factory.mktemp("types")
     shutil.copytree(package_folder(SchemaChoice()), home / "acp")
     shutil.copytree(package_folder(*(SchemaChoice(protocol=protocol) for protocol in (1, 2))), home / "both")
+    shutil.copytree(package_folder(SchemaChoice(), parts=()), home / "bare")
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
     return home
@@ -62,7 +64,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add_packages(home: Path) -> None:
-    """One of both protocols with their extensions, over the network; one with all options; and what users write.
+    """One of both protocols with their extensions, over the network; one with all options; those of each role with the
+    parts that a project gets without naming any; and what users write.
 
     CI checks the newest schema of each protocol; the session `deep` checks a package of each.
     """
@@ -71,6 +74,9 @@ def add_packages(home: Path) -> None:
     (home / "remote_user.py").write_text(REMOTE_USER, encoding="utf-8")
     options = Options(open=True, keep_unknown=True)
     shutil.copytree(package_folder(SchemaChoice(), options=options), home / "with_options")
+    for role in Role:
+        parts = default_parts((role,))
+        shutil.copytree(package_folder(SchemaChoice(protocol=2), roles=(role,), parts=parts), home / f"v2_{role.value}")
     for release in list_releases() if DEEP else ():
         shutil.copytree(package_folder(with_extensions(release)), home / name_of(release))
 
@@ -187,7 +193,8 @@ REPEATED = [
     *("my_agent_*/acp", "my_client_*/acp"),
     # what is the same in each package is checked in the one for the network
     *(f"{each}/helpers" for each in (*PACKAGES, "with_options")),
-    *(f"{each}/_runtime" for each in (*PACKAGES, "with_options")),
+    *(f"{each}/_runtime" for each in (*PACKAGES, "with_options", "v2_*")),
+    *(f"v2_*/{each}.py" for each in ("codec", "types", "_other_direction")),
 ]
 
 
@@ -558,6 +565,7 @@ async def start(parts: Parts) -> str:
 """
 
 WRONG_HELPERS = """
+from bare.helpers import TurnAgent  # wrong: of a part that the package lacks
 from both import v1, v2
 from both.v1 import helpers as one
 from both.v2 import helpers as two
@@ -645,7 +653,7 @@ def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> Non
     assert f", {SIGNATURES[name]}" in shown
 
 
-@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6), ("wrong_helpers.py", 11)])
+@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6), ("wrong_helpers.py", 12)])
 def test_wrong_use_is_refused(name: str, count: int, complaints: Mapping[tuple[str, int], str]) -> None:
     wrong = {number for number, line in enumerate(USERS[name].splitlines(), 1) if "# wrong: " in line}
     assert len(wrong) == count

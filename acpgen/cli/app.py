@@ -13,7 +13,7 @@ from acpgen.cli.config import config_command
 from acpgen.cli.diff import diff_command
 from acpgen.cli.docs import docs_command
 from acpgen.cli.init import init_command
-from acpgen.cli.listing import extensions_command, methods_command
+from acpgen.cli.listing import extensions_command, methods_command, parts_command
 from acpgen.cli.rfd import rfd_app
 from acpgen.cli.show import show_command
 from acpgen.cli.trace import trace_command
@@ -36,6 +36,7 @@ def make_app() -> typer.Typer:
     app.command("diff")(diff_command)
     app.command("extensions")(extensions_command)
     app.command("methods")(methods_command)
+    app.command("parts")(parts_command)
     app.command("show")(show_command)
     app.command("trace")(trace_command)
     app.command("docs")(docs_command)

@@ -9,6 +9,8 @@ import typer
 
 from acpgen.cli.given import Given
 from acpgen.config.settings import outputs_to_build
+from acpgen.parts import NO_PART, all_parts
+from acpgen.roles import Role, RoleChoice
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
@@ -44,6 +46,14 @@ def releases(ctx: typer.Context) -> Iterable[str]:
     for release in list_releases():
         if not protocols or release.protocol in protocols:
             yield from (release.name, f"{release.protocol}={release.name}")
+
+
+@_completer
+def parts(ctx: typer.Context) -> Iterable[str]:
+    """The parts of a package for the selected role."""
+    role = ctx.params.get("role")
+    roles = RoleChoice(getattr(role, "value", role)).roles if role else tuple(Role)
+    return (NO_PART, *(part.name for part in all_parts().values() if {*part.roles} & {*roles}))
 
 
 @_completer

@@ -176,7 +176,7 @@ def _compared(
 
 def _compared_models(pair: tuple[Subject, Subject], types: Options | None) -> Comparison:
     """Compare two models. A side that is no package has the options `types`, or else those of the other side."""
-    from acpgen.diff.compare import compare, with_layout
+    from acpgen.diff.compare import compare, with_layout, with_parts
     from acpgen.ir.options import Options
     from acpgen.pipeline import compile_protocol
 
@@ -188,6 +188,7 @@ def _compared_models(pair: tuple[Subject, Subject], types: Options | None) -> Co
     found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
     if any(each.options is None for each in pair):
         return found
+    found = with_parts(found, pair[0].parts, pair[1].parts)
     return with_layout(found, new.model.protocol, before=pair[0].is_subpackage, after=pair[1].is_subpackage)
 
 

@@ -17,6 +17,7 @@ from acpgen.config.pyproject import ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
+from acpgen.parts import NO_PART
 from acpgen.sources.inputs import user_files
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ def _arguments(key: Key, value: Any) -> list[str]:
     match value:
         case bool():
             return [name.split("/")[0 if value else 1]]
+        case () if key.kind is ValueKind.PARTS:
+            return [name, NO_PART]
         case tuple():
             return [word for each in value for word in (name, str(each))]
         case dict():
@@ -139,8 +142,18 @@ def _value(key: Key, given: Any) -> Any:
             return Path(paths)
         case ValueKind.SPECS:
             return tuple(given)
+        case ValueKind.PARTS:
+            return _named_parts(key, given)
         case _:
             return given
+
+
+def _named_parts(key: Key, given: Sequence[str]) -> tuple[str, ...]:
+    if NO_PART not in given:
+        return tuple(given)
+    if len(given) > 1:
+        raise input_error("usage", f"{key.option} {NO_PART} is for a package without parts", hint="give it alone")
+    return ()
 
 
 _OF_PROTOCOL = re.compile(r"([1-9][0-9]{0,3})=(.+)")

@@ -16,6 +16,7 @@ from acpgen.roles import Role
 from acpgen.text import printable
 
 *_FIRST, _LAST = (role.record.noun for role in Role)
+_PARTS = "A part besides those that the project uses: see `acpgen parts`. Repeatable."
 _ROLES = f"What you write: {', '.join(_FIRST)} or {_LAST}."
 
 
@@ -29,6 +30,7 @@ def init_command(
         ),
     ],
     role: Annotated[Role, typer.Option("--role", help=_ROLES)] = Role.AGENT,
+    parts: Annotated[list[str] | None, parameters.option("with", help=_PARTS)] = None,
     *,
     given: Given,
 ) -> None:
@@ -47,8 +49,8 @@ def init_command(
     from acpgen.output import apply
     from acpgen.scaffold import Project, plan_project
 
-    sources, remote = sources_in_effect(None, given.values), bool(given.values["remote"])
-    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, remote=remote))
+    sources = sources_in_effect(None, given.values)
+    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, parts=tuple(parts or ())))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     where = printable(folder.as_posix())

@@ -1,4 +1,4 @@
-"""`acpgen methods` and `acpgen extensions`: the methods of a schema, and the bundled extensions."""
+"""`acpgen methods`, `acpgen extensions` and `acpgen parts`: of a schema, bundled with acpgen, of a package."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_json, print_table
 from acpgen.cli.given import Given
 from acpgen.config import SchemaChoice
-from acpgen.roles import RoleChoice, Side
+from acpgen.parts import Part, all_parts, default_parts, needs
+from acpgen.roles import Role, RoleChoice, Side
 from acpgen.text import folded, printable
 
 if TYPE_CHECKING:
     from acpgen.ir import model as ir
     from acpgen.schema.fitting import Fit
 
+PART_COLUMNS = ("part", "for", "needs", "content")
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 
 
@@ -174,3 +176,50 @@ def _extension_as_json(found: Fit) -> dict[str, object]:
         "definitions": list(found.definitions),
         "changed": found.changed,
     }
+
+
+def parts_command(
+    role: Annotated[
+        RoleChoice | None, typer.Option("--role", help="The role of the package. The default is all.")
+    ] = None,
+    form: parameters.Form = DataFormat.TEXT,
+) -> None:
+    """List the parts that `acpgen build --with` adds to a package: the roles, the parts that each needs, its content.
+
+    A star marks those of a package whose project names none.
+
+    **Examples**
+
+    - `acpgen parts`
+    - `acpgen parts --role agent --format json`
+    """
+    roles = role.roles if role else tuple(Role)
+    found = [part for part in all_parts().values() if {*part.roles} & {*roles}]
+    if form is DataFormat.JSON:
+        print_json([_part_as_json(part, roles) for part in found])
+    else:
+        print_table(PART_COLUMNS, [_part_row(part, roles) for part in found])
+
+
+def _part_row(part: Part, roles: tuple[Role, ...]) -> list[str]:
+    chosen = [each for each in part.roles if each in roles]
+    marked = (f"{each.value}{'*' if part.name in each.record.parts else ''}" for each in chosen)
+    return [part.name, ", ".join(marked), ", ".join(_needs(part, roles)) or "-", part.title]
+
+
+def _part_as_json(part: Part, roles: tuple[Role, ...]) -> dict[str, object]:
+    return {
+        "part": part.name,
+        "roles": [each.value for each in part.roles],
+        "default": [each.value for each in part.roles if part.name in default_parts([each])],
+        "needs": _needs(part, roles),
+        "content": part.title,
+    }
+
+
+def _needs(part: Part, roles: tuple[Role, ...]) -> list[str]:
+    """The parts that the part needs in some package for `roles`."""
+    from acpgen.schema.bundled import list_releases
+
+    protocols = {each.protocol for each in list_releases()}
+    return sorted({name for role in roles for protocol in protocols for name in needs(part.name, (role,), [protocol])})

@@ -15,20 +15,20 @@ from acpgen.cli.console import DataFormat, DiagnosticFormat
 from acpgen.cli.given import Given
 from acpgen.config.keys import KEYS, Key, ValueKind
 
-_COMPLETION = {"release": completion.releases, "extensions": completion.extensions}
+_COMPLETION = {"release": completion.releases, "extensions": completion.extensions, "with": completion.parts}
 
 
 def option(key: str, **more: Any) -> Any:
-    """The option of the command line for a key of the table."""
+    """The option of the command line for a key of the table. `more` overrides what that says."""
     found = KEYS[key]
     declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
-    return typer.Option(
-        *declarations,
-        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
-        metavar=found.metavar,
-        autocompletion=_COMPLETION.get(key),
+    options: dict[str, Any] = {
+        "help": f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
+        "metavar": found.metavar,
+        "autocompletion": _COMPLETION.get(key),
         **more,
-    )
+    }
+    return typer.Option(*declarations, **options)
 
 
 _TYPES: dict[ValueKind, Any] = {
@@ -38,6 +38,7 @@ _TYPES: dict[ValueKind, Any] = {
     ValueKind.PATH_BY_PROTOCOL: list[str],
     ValueKind.FLAG: bool,
     ValueKind.SPECS: list[str],
+    ValueKind.PARTS: list[str],
 }
 
 
@@ -50,6 +51,18 @@ def _of_key(key: Key) -> inspect.Parameter:
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
+
+def _refuse_remote(is_given: bool) -> None:
+    if is_given:
+        raise typer.BadParameter("it is a part now: use --with remote, besides the other parts, as in --with turns")
+
+
+_FORMER = _parameter(
+    "remote",
+    Annotated[bool, typer.Option("--remote", hidden=True, callback=_refuse_remote, help="Refused: it is a part now.")],
+    False,
+)
+"""Former options."""
 
 _OUTPUT = _parameter(
     "output",
@@ -124,7 +137,7 @@ takes_sources = _takes(("protocol", "release", "schema", "extensions"), _OUTPUT,
 """Adds the options that select the schema."""
 takes_schema = _takes(("protocol", "release", "schema"), _OUTPUT, *_CONFIG)
 """Adds the options that select the schema, without extensions."""
-takes_outputs = _takes([key.name for key in KEYS.values() if key.option], *_CONFIG)
+takes_outputs = _takes([key.name for key in KEYS.values() if key.option], *_CONFIG, _FORMER)
 """Adds the options of a build."""
-takes_project = _takes(("protocol", "release", "extensions", "remote"))
+takes_project = _takes(("protocol", "release", "extensions"), _FORMER)
 """Adds the options of a new project, which has no configuration yet."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
+from acpgen.parts import NO_PART
 from acpgen.roles import Role, RoleChoice, RoleRecord
 from acpgen.text import cut
 
@@ -37,8 +38,8 @@ class BuildOptions:
     """Everything that decides the bytes of the output, and its folder.
 
     `sources` has the schema of each protocol; a package of several has a subpackage for each. `runtime` adds the
-    modules that speak JSON-RPC, and `remote` those for HTTP, which need the former. `renames` has pairs of a former
-    name and the present one. `strict` turns warnings into errors; it does not change the output. With a `flavour`, the
+    modules that speak JSON-RPC, and `parts` those that a project has named. `renames` has pairs of a former name and
+    the present one. `strict` turns warnings into errors; it does not change the output. With a `flavour`, the
     package has types alone, for that library.
     """
 
@@ -47,14 +48,17 @@ class BuildOptions:
     out: Path
     types: Options = field(default_factory=Options)
     runtime: bool = True
-    remote: bool = False
+    parts: tuple[str, ...] = ()
     renames: tuple[tuple[str, str], ...] = ()
     strict: bool = False
     flavour: Flavour | None = None
 
 
-FORMER_KEYS = {"open-unions": "open"}
-"""Former names of keys."""
+FORMER_KEYS = {
+    "open-unions": "the key is now called `open`",
+    "remote": "it is a part now: add it to the array `with`, as in {parts}",
+}
+"""What has become of former keys. `{parts}` stands for the parts of a package with the former one."""
 
 OUTPUTS = "outputs"
 """The table of named outputs below `[tool.acpgen]`."""
@@ -73,6 +77,7 @@ class ValueKind(Enum):
     PATH_BY_PROTOCOL = "a string with a path, or a table of them by protocol"
     FLAG = "true or false"
     SPECS = "an array of strings"
+    PARTS = "an array of names of parts"
     NAMES = "a table of names"
 
 
@@ -80,9 +85,9 @@ class ValueKind(Enum):
 class Key:
     """One option. `enum` has the values of a `CHOICE`; `excludes` names a key that cannot be used at the same time.
 
-    `needs` names a flag that must be on if this one is. `by_role` is the default of a flag for a package with a role;
-    it is on if it is for one of several. `is_recorded`: the value decides the output, so the manifest has it. `short`
-    and `metavar` are for the command line alone.
+    `field` is the name in Python, where that is another one. `by_role` is the default of a flag for a package with a
+    role; it is on if it is for one of several. `is_recorded`: the value decides the output, so the manifest has it.
+    `short` and `metavar` are for the command line alone.
     """
 
     name: str
@@ -91,7 +96,7 @@ class Key:
     default: Any = None
     enum: type[Enum] | None = None
     excludes: str | None = None
-    needs: str | None = None
+    field: str | None = None
     by_role: Callable[[RoleRecord], bool] | None = None
     is_recorded: bool = True
     short: str | None = None
@@ -105,7 +110,7 @@ class Key:
     @property
     def parameter(self) -> str:
         """The name in Python: of the parameter of a command, and of the field of `BuildOptions` if it has one."""
-        return self.name.replace("-", "_")
+        return self.field or self.name.replace("-", "_")
 
     @property
     def option(self) -> str | None:
@@ -135,6 +140,12 @@ class Key:
 def _on_for(is_on: Callable[[RoleRecord], bool]) -> str:
     """The default of a flag that depends on the role, in words."""
     return f"The default is on if you write {' or '.join(each.record.noun for each in Role if is_on(each.record))}."
+
+
+def _parts_by_role() -> str:
+    """The default of the key `with`, in words."""
+    found = [f"`{' '.join(role.record.parts) or NO_PART}` for {role.record.noun}" for role in Role]
+    return ", ".join(found)
 
 
 _KEYS = (
@@ -206,11 +217,12 @@ _KEYS = (
         default=True,
     ),
     Key(
-        name="remote",
-        kind=ValueKind.FLAG,
-        help="Add the modules for Streamable HTTP and WebSocket.",
-        default=False,
-        needs="runtime",
+        name="with",
+        kind=ValueKind.PARTS,
+        help="A part that the package shall have, or `none`: see `acpgen parts`. Repeatable. The default is "
+        f"{_parts_by_role()}.",
+        field="parts",
+        metavar="PART",
     ),
     Key(
         name="strict",
@@ -254,7 +266,7 @@ def flaw(key: Key, value: object) -> str | None:
             is_valid = bool(numbers) and all(type(each) is int and each > 0 for each in numbers)
         case ValueKind.FLAG:
             is_valid = isinstance(value, bool)
-        case ValueKind.SPECS:
+        case ValueKind.SPECS | ValueKind.PARTS:
             is_valid = isinstance(value, list) and all(map(_is_usable, value))
         case ValueKind.NAMES:
             is_valid = isinstance(value, dict) and all(map(_is_name, _flat(value)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 from acpgen.config.keys import FORMER_KEYS, KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Location, Report, input_error
 from acpgen.files import read_file
+from acpgen.parts import default_parts
+from acpgen.roles import RoleChoice
 from acpgen.schema.document import join, split
 from acpgen.text import did_you_mean
 
@@ -156,7 +159,7 @@ def _check_keys(table: Mapping[str, object], report: Report, *, at: str) -> None
         here = join(at, name)
         key = KEYS.get(name)
         if key is None:
-            hint = _unknown_hint(name, is_top=at == join("", *TABLE))
+            hint = _unknown_hint(name, table, is_top=at == join("", *TABLE))
             report.error("config-unknown-key", f"unknown key {name!r}", at=here, hint=hint)
         elif what := flaw(key, value):
             report.error("config-bad-value", f"`{name}`: {what}", at=here, hint=key.help)
@@ -164,9 +167,11 @@ def _check_keys(table: Mapping[str, object], report: Report, *, at: str) -> None
             report.error("config-bad-value", f"`{name}` and `{key.excludes}` exclude each other", at=here)
 
 
-def _unknown_hint(name: str, *, is_top: bool) -> str:
+def _unknown_hint(name: str, table: Mapping[str, object], *, is_top: bool) -> str:
     if name in FORMER_KEYS:
-        return f"the key is now called `{FORMER_KEYS[name]}`"
+        role = table.get("role")
+        roles = RoleChoice(role).roles if role in KEYS["role"].choices else RoleChoice.AGENT.roles
+        return FORMER_KEYS[name].format(parts=f"with = {json.dumps([*default_parts(roles), name])}")
     known = [*KEYS, *([OUTPUTS] if is_top else [])]
     return did_you_mean(name, known) or f"the keys are: {', '.join(known)}"
 

@@ -15,6 +15,7 @@ from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
 from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
+from acpgen.parts import check_parts, default_parts
 from acpgen.roles import Role, RoleChoice, Side
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
@@ -81,16 +82,19 @@ class Output:
 
     @property
     def options(self) -> BuildOptions:
-        """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for `needs` of a key."""
+        """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for parts that cannot be."""
         fields = {each.name for each in dataclasses.fields(BuildOptions)}
         taken = {key.parameter: self[key.name] for key in KEYS.values() if key.parameter in fields}
         taken |= {"renames": tuple(sorted(self["renames"].items())), "flavour": self.flavour}
+        sources = self.sources
         if self.flavour is None:
-            _check_needs(self.settings)
+            _check_runtime(self.settings)
+            parts, protocols = self.settings["with"], [each.protocol for each in sources]
+            check_parts(parts.value, self.roles, protocols, origin=parts.origin)
         else:  # types alone have no runtime
             self._check_single(self.flavour)
-            taken |= {"runtime": False, "remote": False}
-        return BuildOptions(sources=self.sources, roles=self.roles, types=self.types, **taken)
+            taken |= {"runtime": False, "parts": ()}
+        return BuildOptions(sources=sources, roles=self.roles, types=self.types, **taken)
 
     def _check_single(self, flavour: Flavour) -> None:
         if len(sources := self.sources) > 1:
@@ -101,18 +105,11 @@ class Output:
             raise input_error("usage", message, hint=hint)
 
 
-def _check_needs(settings: Mapping[str, Setting]) -> None:
+def _check_runtime(settings: Mapping[str, Setting]) -> None:
     role, runtime = settings["role"], settings["runtime"]
     if not runtime.value and any(each.record.needs_runtime for each in RoleChoice(role.value).roles):
         message = f"--role {role.value} ({role.origin}) needs --runtime, which is off ({runtime.origin})"
         hint = "most of what its class does is done by the runtime: use --runtime"
-        raise input_error("usage", message, hint=hint)
-    for key in KEYS.values():
-        if key.needs is None or not settings[key.name].value or settings[key.needs].value:
-            continue
-        found, needed = settings[key.name], settings[key.needs]
-        message = f"--{key.name} ({found.origin}) needs --{key.needs}, which is off ({needed.origin})"
-        hint = f"use --{key.needs}, or leave --{key.name} out; in a file, {key.needs} = true or {key.name} = false"
         raise input_error("usage", message, hint=hint)
 
 
@@ -234,7 +231,7 @@ def _value(kind: ValueKind, value: Any, config: ConfigFile) -> Any:
             return {int(number): _value(kind, each, config) for number, each in value.items()}
         case ValueKind.PATH | ValueKind.PATH_BY_PROTOCOL:
             return _path(value, config)
-        case ValueKind.PROTOCOLS if isinstance(value, list):
+        case ValueKind.PROTOCOLS | ValueKind.PARTS if isinstance(value, list):
             return tuple(value)
         case ValueKind.SPECS:
             return tuple(_spec(each, config) for each in value)
@@ -266,7 +263,10 @@ def _output(name: str | None, levels: _Levels, given: Mapping[str, Any]) -> Outp
                 settings[excluded] = _without(_like(settings[excluded], setting, protocols), setting)
         for key, setting in level.items():
             settings[key] = _merged(_like(settings[key], setting, protocols), setting)
-    for key, default in role_defaults(RoleChoice(settings["role"].value).roles).items():
+    roles = RoleChoice(settings["role"].value).roles
+    if settings["with"].value is None:
+        settings["with"] = Setting(key="with", value=default_parts(roles), origin=DEFAULT)
+    for key, default in role_defaults(roles).items():
         if settings[key].value is None:
             settings[key] = Setting(key=key, value=default, origin=DEFAULT)
     return Output(name=name, settings=settings)

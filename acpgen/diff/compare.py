@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from acpgen.diagnostics import input_error
@@ -10,7 +10,7 @@ from acpgen.diff.class_rules import CLASSES, FIELDS, UNPAIRED_FIELDS
 from acpgen.diff.definition_rules import ALIASES, DEFINITIONS, DOCUMENTATION, ENUMS, compare_definitions
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Wire
 from acpgen.diff.method_rules import METHODS, states_gates
-from acpgen.diff.protocol_rules import PACKAGES, Home
+from acpgen.diff.protocol_rules import PACKAGES, PARTS, Home
 from acpgen.diff.rules import MODELS, ModelPair
 from acpgen.diff.union_rules import UNIONS
 from acpgen.ir import model as ir
@@ -19,7 +19,7 @@ from acpgen.ir.usage import Misfit, TypeUsage
 from acpgen.roles import Side
 
 _TABLES = (
-    *(PACKAGES, MODELS, METHODS, DEFINITIONS, DOCUMENTATION),
+    *(PACKAGES, PARTS, MODELS, METHODS, DEFINITIONS, DOCUMENTATION),
     *(CLASSES, UNPAIRED_FIELDS, FIELDS, UNIONS, ENUMS, ALIASES),
 )
 RULES: Mapping[str, Rule] = {rule.id: rule for table in _TABLES for rule in table.rules}
@@ -52,6 +52,12 @@ def with_layout(comparison: Comparison, protocol: int, *, before: bool, after: b
     """Add a finding if a protocol gets or loses its subpackage; the flags are whether the packages have one."""
     homes = (Home.SUBPACKAGE if has_one else Home.ROOT for has_one in (before, after))
     return replace(comparison, findings=(*PACKAGES.find(protocol, *homes), *comparison.findings))
+
+
+def with_parts(comparison: Comparison, before: Collection[str], after: Collection[str]) -> Comparison:
+    """Add a finding for each part that only one of the packages has."""
+    found = [each for name in sorted({*before, *after}) for each in PARTS.find(name, name in before, name in after)]
+    return replace(comparison, findings=(*found, *comparison.findings))
 
 
 def _order(finding: DiffFinding) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ class Home(Enum):
 
 PACKAGES = RuleTable[int, Home, Home]()
 """Rules about the place of a protocol in two packages."""
+PARTS = RuleTable[str, bool, bool]()
+"""Rules about a part, which two packages have or have not."""
 
 _OTHER_PATH = "breaks: they have another path (import)"
 
@@ -52,6 +54,18 @@ def _subpackage(protocol: int, before: Home, after: Home) -> Iterator[Found]:
         where = f"{'no longer' if is_gone else 'now'} in the subpackage v{protocol}"
         message = f"the names of protocol {protocol} are {where}"
         yield Found(Place(), message, source=breaks(Use.IMPORT), is_reverse=is_gone)
+
+
+@PARTS.pair(
+    ("part-added", "the package has one more part", "ok: more helpers or modules"),
+    ("part-removed", "the package has a part no more", "breaks: its helpers and modules are gone"),
+    wire=NO_MESSAGES,
+)
+def _part(name: str, before: bool, after: bool) -> Iterator[Found]:
+    if after and not before:
+        yield Found(Place(), f"the part {name!r}: only in NEW")
+    if before and not after:
+        yield Found(Place(), f"the part {name!r}: only in OLD", source=breaks(Use.IMPORT), is_reverse=True)
 
 
 # --- Protocols --------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _facts(model: ir.Model) -> tuple[Negotiation, Sessions]:
 def _unknown(model: ir.Model, what: str) -> InputError:
     return input_error(
         "remote-unknown",
-        f"{model.origin} cannot be used with --remote: {what} unknown",
+        f"{model.origin} cannot be used with the part 'remote': {what} unknown",
         hint="facts.json beside a bundled schema has them; another schema gets those of its protocol that fit",
     )
 

@@ -1,8 +1,7 @@
 """Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
 
-acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder with the names of roles
-(`agent`, `agent-proxy`) those of these roles, and `extensions` those that only extensions have the names for. acpgen
-reads their imports, and copies a helper if the package has all the names.
+acpgen knows nothing of their content. `acpgen.parts` says what the folders mean. acpgen reads the imports of the
+helpers of a part, and copies those for which the package has all the names.
 """
 
 from __future__ import annotations
@@ -12,17 +11,14 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from acpgen.emit.runtime import HEADER
 from acpgen.emit.source import LINE_LENGTH
+from acpgen.parts import PartModule, all_parts, shared_modules
 from acpgen.roles import Role
-from acpgen.schema.data import data_folder
 
 FOLDER = "helpers"
 """The subpackage that holds the helpers."""
-
-_EXTRA = "extensions"
 
 _PACKAGE_LEVEL = 2
 """The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
@@ -42,7 +38,7 @@ class _Helper:
     """A helper: its text, its public names, its imports from the package, and the helpers that it imports from.
 
     `libraries` are the packages that it imports besides the standard library. `needed` are the imports from the package
-    of the helper and of those that it needs. `is_extra` is true if most packages do without it.
+    of the helper and of those that it needs.
     """
 
     text: str
@@ -51,23 +47,37 @@ class _Helper:
     helpers: set[str]
     libraries: set[str]
     needed: list[_Import]
-    is_extra: bool
+    origin: PartModule
+
+    @property
+    def part(self) -> str | None:
+        """The part; None for a helper that goes where others import it."""
+        return self.origin.part
+
+    @property
+    def is_extra(self) -> bool:
+        return self.origin.is_extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Helpers:
     """The helpers of a version: text and public names by module, and the missing names of those that are left out.
 
-    Among the missing names, a helper starts with a dot.
+    Among the missing names, a helper starts with a dot. `lacking` has the names that the package could have, each with
+    its part. `parts` are those of which there are helpers.
     """
 
     texts: Mapping[str, str]
     exports: Mapping[str, list[str]]
     left_out: Mapping[str, list[str]]
+    lacking: Mapping[str, str]
+    parts: frozenset[str]
 
 
-def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, Collection[str]]) -> Helpers:
-    """The helpers for a protocol and `roles` that a package with `exports` can have.
+def copy_helpers(
+    protocol: int, roles: tuple[Role, ...], exports: Mapping[str, Collection[str]], parts: Collection[str]
+) -> Helpers:
+    """The helpers of `parts` for a protocol and `roles` that a package with `exports` can have.
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"); of a module that
     has no public names, helpers may import any. A helper that imports a module of the runtime is not `left_out` if the
@@ -76,7 +86,36 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     are not exported: the others must work without the library.
     """
     modules = {"known": ".types", **{module.rpartition(".")[2]: module for module in exports}}
-    found = _read(protocol, roles)
+    kept, left_out = _usable(_read(protocol, roles, frozenset(parts)), exports, modules)
+    public = {name: helper for name, helper in kept.items() if helper.public and not helper.libraries}
+    possible, _ = _usable(_read(protocol, roles, frozenset(all_parts())), exports, modules)
+    return Helpers(
+        texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
+        exports={f".{name}": public[name].public for name in sorted(public)},
+        left_out=left_out,
+        lacking={
+            each: helper.part if helper.part not in parts else min(helper.origin.others - {*parts}, default=helper.part)
+            for name, helper in possible.items()
+            for each in helper.public
+            if name not in kept and helper.part and not helper.libraries
+        },
+        parts=frozenset(helper.part for helper in kept.values() if helper.part),
+    )
+
+
+def parts_of_names(protocol: int, roles: tuple[Role, ...]) -> dict[str, str]:
+    """The part of each name that helpers for a protocol and `roles` may have."""
+    helpers = _read(protocol, roles, frozenset(all_parts())).values()
+    return {name: helper.part for helper in helpers if helper.part for name in helper.public}
+
+
+def _usable(
+    found: Mapping[str, _Helper], exports: Mapping[str, Collection[str]], modules: Mapping[str, str]
+) -> tuple[dict[str, _Helper], dict[str, list[str]]]:
+    """The helpers that the package can have, and the missing names of the others that are for it.
+
+    One that is private, or of no part, is there if another one imports it.
+    """
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}
     for name, helper in found.items():
@@ -87,16 +126,11 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
         missing += [f".{each}" for each in helper.helpers - found.keys()]
         if not missing:
             kept[name] = helper
-        elif not (helper.libraries or helper.is_extra):
+        elif helper.part and not (helper.libraries or helper.is_extra):
             left_out[name] = sorted({*missing})
-    public = {name for name, helper in kept.items() if helper.public}
+    public = {name for name, helper in kept.items() if helper.public and helper.part}
     used = public.union(*(kept[name].helpers for name in public))
-    kept = {name: helper for name, helper in kept.items() if name in used}
-    return Helpers(
-        texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
-        exports={f".{name}": kept[name].public for name in sorted(public) if not kept[name].libraries},
-        left_out=left_out,
-    )
+    return {name: helper for name, helper in kept.items() if name in used}, left_out
 
 
 def _redirected(helper: _Helper, modules: Mapping[str, str]) -> str:
@@ -121,15 +155,12 @@ def _import(module: str, names: list[str]) -> str:
 
 
 @cache
-def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
-    """The helpers for a protocol and `roles`, by module."""
-    folder = data_folder() / "schema" / FOLDER
-    wanted = {_EXTRA, *(role.value for role in roles)}
-    homes = [home for home in (folder, folder / f"v{protocol}") if home.is_dir()]
-    homes += [each for home in homes for each in home.iterdir() if wanted & {*each.name.split("-")} and each.is_dir()]
-    paths = [path for home in homes for path in home.glob("*.py")]
-    found = {path.stem: _parse(path) for path in sorted(paths, key=lambda path: path.stem)}
-    return {name: _with_needed(helper, found) for name, helper in found.items()}
+def _read(protocol: int, roles: tuple[Role, ...], parts: frozenset[str]) -> dict[str, _Helper]:
+    """The helpers of `parts` for a protocol and `roles`, and those of no part, by module."""
+    chosen = [part for name in parts if (part := all_parts()[name]).is_helper]
+    own = [each for part in chosen for each in part.modules_for(roles, [protocol], parts)]
+    found = {each.name: _parse(each) for each in (*own, *shared_modules()) if each.fits(roles, [protocol])}
+    return {name: _with_needed(found[name], found) for name in sorted(found)}
 
 
 def _with_needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> _Helper:
@@ -143,10 +174,10 @@ def _with_needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> _Helper:
     )
 
 
-def _parse(path: Path) -> _Helper:
-    text = path.read_text(encoding="utf-8")
-    is_extra = path.parent.name == _EXTRA
-    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), needed=[], is_extra=is_extra)
+@cache
+def _parse(source: PartModule) -> _Helper:
+    text = source.path.read_text(encoding="utf-8")
+    helper = _Helper(text=text, public=[], imports=[], helpers=set(), libraries=set(), needed=[], origin=source)
     for node in _statements(ast.parse(text).body):
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:

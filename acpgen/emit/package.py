@@ -5,7 +5,7 @@ A package of one version is one folder. One of several versions has the runtime 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment
@@ -17,10 +17,11 @@ from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
-from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, place, remote_modules, rendered
+from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, names_of_parts, place, rendered
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
+from acpgen.parts import all_parts, default_parts, with_needed
 from acpgen.roles import Role
 from acpgen.text import MOST_NAMED, some_of
 
@@ -58,45 +59,59 @@ def emit(
     roles: tuple[Role, ...],
     *,
     runtime: bool = True,
-    remote: bool = False,
+    parts: Iterable[str] = (),
     renames: Iterable[tuple[str, str]] = (),
 ) -> Package:
     """The package for `roles`, not yet formatted.
 
-    `runtime` adds the modules that speak JSON-RPC, and `remote` those for HTTP, which import the former. `renames` has
-    pairs of a former name and the present one. Raises `InputError` for a former name that the package defines itself,
-    for versions that cannot be in one package, and for a schema without the facts that `remote` needs.
+    `runtime` adds the modules that speak JSON-RPC, and `parts` those that a project has named. `renames` has pairs of a
+    former name and the present one. Raises `InputError` for a former name that the package defines itself, for versions
+    that cannot be in one package, and for a part that needs the runtime, or facts that the schema lacks.
     """
     renames = tuple(renames)
     environment = make_environment(".")
     files, kept, notes = {"py.typed": ""}, dict[str, str](), list[Diagnostic]()
-    for each in _folders(environment, models, roles, runtime=runtime):
+    named = {*parts}
+    parts = with_needed(named, roles, [model.protocol for model in models])
+    empty = {name for name in named - {*default_parts(roles)} if all_parts()[name].is_helper}
+    for each in _folders(environment, models, roles, runtime=runtime, parts=parts):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
         prefix = each.path.replace("/", ".")
         files |= {f"{each.path}{name}": text for name, text in each.modules.items()}
-        files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
+        files[f"{each.path}__init__.py"] = _init(each, roles, public=public, renames=aliases)
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
         if each.helpers:
-            files |= _helper_files(environment, each.helpers, each.path)
+            files |= _helper_files(each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
-    if remote:
-        files |= {**copied_files(remote_modules(roles)), **rendered("sessions", sessions=merged_sessions(models))}
+            empty -= each.helpers.parts
+    notes += map(_warn_of_empty, sorted(empty))
     return Package(files=files, renames=kept, notes=tuple(notes))
 
 
-def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict[str, str]:
-    """The subpackage with the helpers of a version. `path` is the folder of the version."""
-    if not helpers.texts:
+def _helper_files(helpers: Helpers, path: str) -> dict[str, str]:
+    """The subpackage with the helpers of a version. `path` is the folder of the version.
+
+    Without helpers, it tells which part has those that are missing.
+    """
+    if not (helpers.texts or helpers.lacking):
         return {}
     modules = {name: module.lstrip(".") for module, names in helpers.exports.items() for name in names}
+    environment = make_environment(".." if path else ".")
     init = environment.get_template("helpers.py.jinja").render(
         imports=[Code(each.replace("\n", "\n    ")) for each in _imports(helpers.exports)],
         exported=name_lines(modules, literal),
         modules=entry_lines((literal(name), literal(module)) for name, module in modules.items()),
+        lacking=entry_lines((literal(name), literal(part)) for name, part in helpers.lacking.items()),
     )
     files = {"__init__": init, **helpers.texts}
     return {f"{path}{FOLDER}/{name}.py": text for name, text in files.items()}
+
+
+def _warn_of_empty(part: str) -> Diagnostic:
+    message = f"the package has nothing of the part {part!r}: it lacks what the helpers of the part import"
+    hint = "`acpgen build --verbose` names what the schema lacks; without a runtime, most helpers are left out"
+    return Diagnostic(code="part-empty", severity=Severity.WARNING, message=message, hint=hint)
 
 
 def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagnostic]:
@@ -111,11 +126,16 @@ def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagn
 
 
 def _folders(
-    environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...], *, runtime: bool
+    environment: Environment,
+    models: Sequence[ir.Model],
+    roles: tuple[Role, ...],
+    *,
+    runtime: bool,
+    parts: Collection[str],
 ) -> list[_Folder]:
     check_together(models)
     errors = merged_errors(models)
-    copies = copied_modules(roles, runtime=runtime)
+    copies = copied_modules(roles, runtime=runtime, parts=[each for each in parts if not all_parts()[each].is_helper])
     versions = VersionsView(models, roles if runtime else ())
     modules = {**copied_files(copies), **_data(copies, models)}
     modules["errors.py"] = environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models))
@@ -131,13 +151,13 @@ def _folders(
                 modules=modules,
                 exports=exports,
                 helpers=copy_helpers(
-                    models[0].protocol, roles, _private(modules, ".") | follows | known_exports(models[0])
+                    models[0].protocol, roles, _private(modules, ".") | follows | known_exports(models[0]), parts
                 ),
             )
         ]
     modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
-    return [root, *(_version_folder(model, roles, root, errors) for model in models)]
+    return [root, *(_version_folder(model, roles, root, errors=errors, parts=parts) for model in models)]
 
 
 def _data(copies: Iterable[str], models: Sequence[ir.Model]) -> dict[str, str]:
@@ -145,15 +165,19 @@ def _data(copies: Iterable[str], models: Sequence[ir.Model]) -> dict[str, str]:
     files = dict[str, str]()
     if "chain" in copies:
         files |= rendered("forms", forms=chain_forms())
-    if "trace" in copies:
+    if "secrets" in copies:
         files |= rendered("secrets", secrets=secret_places())
     if "schema_details" in copies:
         files |= rendered("properties", tables=list(map(PropertyTable, models)))
+    if "sessions" in copies:
+        files |= rendered("sessions", sessions=merged_sessions(models))
     return files
 
 
-def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, errors: ir.Errors) -> _Folder:
-    """The subpackage of a version. `root` is the package, and `errors` are its errors."""
+def _version_folder(
+    model: ir.Model, roles: tuple[Role, ...], root: _Folder, *, errors: ir.Errors, parts: Collection[str]
+) -> _Folder:
+    """The subpackage of a version. `root` is the package, `errors` are its errors, and `parts` its parts."""
     codes = {each.code for each in model.errors.codes}
     known = ir.Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
     above = {f".{module}": names for module, names in root.exports.items()}
@@ -165,7 +189,9 @@ def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, err
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, roles, _private(root.modules, "..") | follows | known_exports(model)),
+        helpers=copy_helpers(
+            model.protocol, roles, _private(root.modules, "..") | follows | known_exports(model), parts
+        ),
     )
 
 
@@ -182,17 +208,20 @@ def _imports(exports: Mapping[str, list[str]]) -> list[Code]:
     return [imported(module, names) for module, names in sorted(exports.items())]
 
 
-def _init(
-    environment: Environment, each: _Folder, roles: tuple[Role, ...], *, public: list[str], renames: Mapping[str, str]
-) -> str:
+def _init(each: _Folder, roles: tuple[Role, ...], *, public: list[str], renames: Mapping[str, str]) -> str:
     who = " and ".join(f"write {role.record.noun}" for role in roles)
     versions = " and ".join(str(model.protocol) for model in each.models)
     protocol = f"The Agent Client Protocol, version{'s' if each.subpackages else ''} {versions}"
     origins = "\n\n".join(map(origin_text, each.models))
-    return environment.get_template("__init__.py.jinja").render(
-        module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
-        imports=_imports(each.exports),
-        exported=name_lines(public, literal),
-        subpackages=each.subpackages,
-        renames=sorted(renames.items()),
+    return (
+        make_environment(".." if each.path else ".")
+        .get_template("__init__.py.jinja")
+        .render(
+            module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
+            imports=_imports(each.exports),
+            exported=name_lines(public, literal),
+            subpackages=each.subpackages,
+            renames=sorted(renames.items()),
+            lacking=[(name, part) for name, part in names_of_parts(roles).items() if name not in public],
+        )
     )

@@ -5,16 +5,18 @@ The folder of a module in `templates/runtime/` decides where a package has it: s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from acpgen.diagnostics import internal_error
+from acpgen.diagnostics import input_error, internal_error
 from acpgen.emit.conversions import decoder, encoder
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
+from acpgen.parts import all_parts
 from acpgen.roles import Role
 from acpgen.schema.data import data_folder
 from acpgen.text import MARKER
@@ -60,15 +62,13 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
-    "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType", "WireForm"),
+    "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
     "misnamed": (),
     "mistakes": (),
     "places": (),
-    "pydantic_schema": (),
-    "schema_details": (),
 }
 """The modules of every package, each with its public names."""
 
@@ -88,8 +88,6 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "state": (),
     "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
-    "trace": (),
-    "trace_file": (),
     "transport": (
         *("ByteTransport", "MemoryTransport", "StreamTransport", "Transport"),
         *("current_peer_kind", "memory_transports"),
@@ -98,31 +96,65 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
 """The modules that speak JSON-RPC."""
 
 
-def remote_modules(roles: tuple[Role, ...]) -> list[str]:
-    """The modules for HTTP and WebSocket for `roles`."""
-    return list(dict.fromkeys(module for role in roles for module in role.record.remote))
+def copied_modules(
+    roles: tuple[Role, ...], *, runtime: bool, parts: Collection[str] = frozenset()
+) -> dict[str, list[str]]:
+    """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch.
 
-
-def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
-    """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
-    modules = {**_ROUTING, **_CONNECTION} if runtime else _ROUTING
+    Those of `parts` bring what they import. Raises `InputError` for a part that needs the runtime, where there is none.
+    """
+    modules = {**_ROUTING, **_CONNECTION} if runtime else dict(_ROUTING)
     for role in roles if runtime else ():
-        modules = {**modules, **role.record.runtime}
+        modules |= role.record.runtime
+    for part in sorted(parts):
+        own = [each.name for each in all_parts()[part].modules_for(roles, ())]
+        added = _with_imported(own, modules)
+        if not runtime and not added.isdisjoint(_CONNECTION):
+            message = f"the part {part!r} needs --runtime, which is off"
+            raise input_error("usage", message, hint="use --runtime, or leave the part out")
+        modules |= {module: _exported(module) if module in own else () for module in added}
     return {module: list(names) for module, names in modules.items()}
+
+
+def names_of_parts(roles: tuple[Role, ...]) -> dict[str, str]:
+    """The part of each name in `__init__` that only a part of the runtime has."""
+    parts = [part for part in all_parts().values() if not part.is_helper]
+    modules = [(part, module.name) for part in parts for module in part.modules_for(roles, ())]
+    return {name: part.name for part, module in modules for name in _exported(module)}
+
+
+def _with_imported(modules: Iterable[str], present: Collection[str]) -> set[str]:
+    """The modules, and those that they import which are not `present`."""
+    found, rest = set[str](), list(modules)
+    while rest:
+        module = rest.pop()
+        if module in present or module in found or module not in _sources():
+            continue
+        found.add(module)
+        rest += _IMPORT.findall(_sources()[module].read_text(encoding="utf-8"))
+    return found
+
+
+def _exported(module: str) -> tuple[str, ...]:
+    """The names of a part's module in `__init__`: those in its `__all__`, unless users import the module itself."""
+    found = _ALL.search(_sources()[module].read_text(encoding="utf-8")) if place(module) != module else None
+    return tuple(_NAME.findall(found[1])) if found else ()
 
 
 # --- Places ----------------------------------------------------------------------------------------------------------
 
+_IMPORT = re.compile(r"^ *from \.+(?:\w+\.)*(\w+) import ", re.MULTILINE)
+_ALL = re.compile(r"^__all__ = \[([^\]]*)\]", re.MULTILINE)
+_NAME = re.compile(r'"(\w+)"')
 _RUNTIME = "_runtime"
 """The folder of a package with what is the same for every schema."""
-_PUBLIC = "public"
-"""The folder of the modules that users import by their names: a package has them at the top."""
 
 
 @cache
 def _sources() -> Mapping[str, Path]:
     """The source of each module of the runtime by its name, which is the only one in all folders."""
-    found = [path for path in _folder().glob("*/*.py*") if path.stem != "__init__"]
+    paths = [path for suffix in (".py", ".py.jinja") for path in _folder().glob(f"*/**/*{suffix}")]
+    found = [path for path in paths if path.name != "__init__.py"]
     sources = {path.name.partition(".")[0]: path for path in found}
     assert len(sources) == len(found), "two modules of the runtime have one name"
     return sources
@@ -135,14 +167,16 @@ def _folder() -> Path:
 def place(module: str) -> str:
     """The path of a module in a package, without its suffix; that of one that is not of the runtime is its name.
 
-    A folder of sources with an `__init__.py` is a folder in `_runtime/`. The others are those of layers, whose modules
-    lie together in `_runtime/` itself.
+    A folder of sources with an `__init__.py` is a folder in `_runtime/`. Of the others, those of a part have modules
+    that users import by their names, at the top of the package; those of layers lie together in `_runtime/` itself.
     """
     source = _sources().get(module)
-    if source is None or source.parent.name == _PUBLIC:
+    if source is None:
         return module
-    is_package = (source.parent / "__init__.py").exists()
-    return "/".join([_RUNTIME, *([source.parent.name] if is_package else []), module])
+    home = _folder() / source.relative_to(_folder()).parts[0]
+    if (home / "__init__.py").exists():
+        return f"{_RUNTIME}/{home.name}/{module}"
+    return module if home.name in all_parts() else f"{_RUNTIME}/{module}"
 
 
 def dotted(path: str) -> str:
@@ -160,8 +194,11 @@ def _with_header(source: Path) -> str:
 
 
 def copied_files(modules: Iterable[str]) -> dict[str, str]:
-    """The files of modules, by their paths in the package, with those that make their folders packages."""
-    files = {f"{place(module)}.py": copied(module) for module in modules}
+    """The files of modules, by their paths in the package, with those that make their folders packages.
+
+    Modules that are data are `rendered`.
+    """
+    files = {f"{place(module)}.py": copied(module) for module in modules if _sources()[module].suffix == ".py"}
     above = {folder for path in files for folder in PurePosixPath(path).parents if folder.parts}
     inits = {folder: _folder().joinpath(*folder.parts[1:], "__init__.py") for folder in above}
     return files | {f"{folder}/__init__.py": _with_header(source) for folder, source in inits.items()}

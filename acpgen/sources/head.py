@@ -22,7 +22,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
 
     For several protocols, it has an array with the inputs of each.
     """
-    heads = [protocol_head(each, remote=options.remote) for each in inputs]
+    heads = [protocol_head(each, remote="remote" in options.parts) for each in inputs]
     return {
         "acpgen": acpgen.__version__,
         "acpgen_sha256": _own_digest(),
@@ -32,6 +32,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
             "open": options.types.open,
             "keep_unknown": options.types.keep_unknown,
             **_flags(options),
+            **({"with": sorted(options.parts)} if options.flavour is None else {}),
             **({"renames": dict(options.renames)} if options.renames else {}),
             **({"flavour": options.flavour.value} if options.flavour else {}),
         },
@@ -62,14 +63,14 @@ def _own_digest() -> str:
     return digest(json.dumps(found, sort_keys=True).encode())
 
 
-_SOURCES = (".py", ".jinja", ".jinja2")
+_SOURCES = (".py", ".jinja", ".jinja2", ".txt")
 
 
 def protocol_head(inputs: Inputs, *, remote: bool) -> dict[str, object]:
     """The inputs of one protocol. Schemas that are not bundled have the facts of the newest release.
 
-    Only a build with `remote` reads the facts about sessions, so a change of these must not make other packages look
-    out of date.
+    Only a package with the part `remote` has the facts about sessions, so a change of these must not make other
+    packages look out of date.
     """
     schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.file.digest}
     known = inputs.release or newest_release(inputs.protocol)

@@ -15,7 +15,8 @@ from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import Diagnostic, InputError, input_error
 from acpgen.ir import model as ir
 from acpgen.output import LOCK_NAME
-from acpgen.output.manifest import is_manifest, parse_manifest
+from acpgen.output.manifest import Manifest, is_manifest, parse_manifest
+from acpgen.parts import parts_in
 from acpgen.roles import Role
 from acpgen.schema.bundled import Release, bundled_fragments, find_release, list_releases
 from acpgen.schema.document import read_bytes
@@ -45,12 +46,14 @@ class Known:
 class Subject:
     """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has.
 
-    `is_subpackage`: it is one of several protocols of a package. `notes` are about the extensions of the other side.
+    `parts` are those of a package. `is_subpackage`: it is one of several protocols of a package. `notes` are about the
+    extensions of the other side.
     """
 
     spec: str
     inputs: Inputs
     options: ir.Options | None = None
+    parts: frozenset[str] = frozenset()
     is_subpackage: bool = False
     notes: Sequence[Diagnostic] = ()
 
@@ -94,6 +97,7 @@ class _Package:
     schema: _Input
     extensions: tuple[_Input, ...]
     options: ir.Options
+    parts: frozenset[str]
     is_only: bool
 
 
@@ -184,7 +188,7 @@ def _resolve(
         added = [find_extension(spec, each.schema) for spec in fitting[each.protocol]]
         subject = Subject(spec=spec, inputs=each.extended(added))
         if isinstance(part, _Package):
-            subject = replace(subject, options=part.options, is_subpackage=not part.is_only)
+            subject = replace(subject, options=part.options, parts=part.parts, is_subpackage=not part.is_only)
         elif isinstance(other, _Package):
             fragments = _built_from(other, known.files).fragments
             carried, notes = carry_over(fragments, subject.inputs, spec=spec, configured=known.configured)
@@ -284,16 +288,17 @@ def _built_from(package: _Package, files: Files) -> Inputs:
 def _read_package(file: File) -> list[_Package]:
     """Parse the inputs of each protocol in a manifest, and the options. Raises `InputError` if they are not there."""
     folder = file.label.removesuffix(LOCK_NAME).rstrip("/") or "."
-    head = parse_manifest(file.data, folder).head
+    manifest = parse_manifest(file.data, folder)
     try:
-        return _parse_head(head, file.label)
+        return _parse_head(manifest, file.label)
     except (KeyError, TypeError, AttributeError):
         message = f"{file.label} lacks the inputs of the package"
         raise input_error("manifest-broken", message, hint="build it again") from None
 
 
-def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
+def _parse_head(manifest: Manifest, label: str) -> list[_Package]:
     """Parse a head. Raises `KeyError`, `TypeError` or `AttributeError` for one that acpgen did not write."""
+    head: Mapping[str, Any] = manifest.head
     parts = head.get("protocols", [head])
     if not (parts and all(isinstance(each["protocol"], int) for each in parts)):
         raise TypeError(parts)
@@ -312,6 +317,7 @@ def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
             schema=_input(each["schema"]),
             extensions=tuple(map(_input, each["extensions"])),
             options=options,
+            parts=parts_in(manifest.files),
             is_only=len(parts) == 1,
         )
         for each in parts

@@ -2,7 +2,7 @@
 
 What it imports is built by this command, given in this folder:
 
-    acpgen build --role both --remote --out acp_remote
+    acpgen build --role both --with turns --with sessions --with remote --out acp_remote
 
 Then serve it:
 

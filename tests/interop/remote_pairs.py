@@ -32,7 +32,7 @@ REMOTE = (*OVER_HTTP, *OVER_WEBSOCKET, *OVER_HTTP2, *OF_TWO)
 
 
 def remote(acp: ModuleType, module: str) -> Any:
-    """A module of a package that was built with `--remote`."""
+    """A module of a package that was built with `--with remote`."""
     return importlib.import_module(f"{acp.__name__}.{module}")
 
 

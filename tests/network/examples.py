@@ -23,7 +23,7 @@ def package() -> ModuleType:
     """The package that the programs import."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(V1)[0]], RoleChoice.BOTH.roles, remote=True).files
+        return emit([model_of(V1)[0]], RoleChoice.BOTH.roles, parts=("turns", "sessions", "remote")).files
 
     folder = package_cache.folder("remote, version 1, both roles", build)
     link = folder.parent / PACKAGE

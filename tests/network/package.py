@@ -21,7 +21,9 @@ def remote_folder() -> Path:
     """The folder of the package."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(each)[0] for each in (V1, V2)], RoleChoice.BOTH.roles, remote=True).files
+        return emit(
+            [model_of(each)[0] for each in (V1, V2)], RoleChoice.BOTH.roles, parts=("turns", "sessions", "remote")
+        ).files
 
     return package_cache.folder("remote, both versions, both roles", build)
 

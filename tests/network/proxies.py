@@ -31,7 +31,7 @@ def proxy_folder() -> Path:
     """The folder in which the package for proxies of both versions is `acp_proxy`."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(each)[0] for each in (V1, V2)], RoleChoice.PROXY.roles, remote=True).files
+        return emit([model_of(each)[0] for each in (V1, V2)], RoleChoice.PROXY.roles, parts=("remote",)).files
 
     folder = package_cache.folder("remote, both versions, proxy", build)
     with contextlib.suppress(FileExistsError):  # another process may be faster

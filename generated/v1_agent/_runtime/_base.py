@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 
 if sys.version_info < (3, 10):
@@ -103,6 +104,24 @@ class Bounds(Record):
     min_length: int | None = None
 
 
+def without_part(what: str, part: str) -> ImportError:
+    """The error for something that this package was built without."""
+    way = f'add "{part}" to `with` in [tool.acpgen], or run `acpgen build` with `--with {part}` besides the other parts'
+    return ImportError(f"{what} needs the part {part!r}, which this package is without: {way}")
+
+
+def part_module(part: str, module: str, what: str) -> Any:
+    """A module of a part, imported now. Raises `ImportError` for `what`, if the package is without the part."""
+    from importlib import import_module
+
+    try:
+        return import_module(f".{part}.{module}", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.{part}":
+            raise
+        raise without_part(what, part) from None
+
+
 # --- Classes ---------------------------------------------------------------------------------------------------------
 
 
@@ -142,38 +161,19 @@ class _Deferred:
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
-class _FieldsOfInstances:
-    """`__dataclass_fields__` of instances, for the functions of `dataclasses`, which are Python, and for no other code.
+class FieldsOfInstances:
+    """`__dataclass_fields__` of instances, as of their class.
 
-    JSON libraries in C look there, and would write an instance by the names of its attributes. Where they find nothing,
-    they ask the hook that their user has given. A `__getattr__` would do the same, and make all attributes slow to read
-    before Python 3.12. Where a class has this in its own namespace, all code gets an answer: orjson looks for it there,
-    and crashes without one.
+    A JSON library in C that looks here would write an instance by the names of its attributes. It wants a dict, so it
+    raises: what is on the wire comes from `encode`. A class has this in its own namespace only where it must hide that
+    of another dataclass: orjson looks there alone, and gets a dict.
     """
 
     __slots__ = ()
 
     def __get__(self, instance: object, owner: StructType) -> Any:
-        caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore
-        if instance is None or caller == "dataclasses" or "__dataclass_fields__" in vars(owner):
-            return owner._dataclass_fields  # pyright: ignore
-        raise AttributeError(f"use dataclasses.fields() for the fields of a {owner.__name__}")
-
-
-class _SerializerOfInstances:
-    """`__pydantic_serializer__` of instances: pydantic reads it where a value may be of any type, as in a field `Any`.
-
-    So such a value is written as on the wire, too.
-    """
-
-    __slots__ = ()
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is None or "pydantic_core" not in sys.modules:
-            raise AttributeError(f"{owner.__name__} is no class of pydantic")
-        from .pydantic.pydantic_schema import serializer_of_instances
-
-        return serializer_of_instances(owner)
+        found: Any = owner._dataclass_fields  # pyright: ignore
+        return found if "__dataclass_fields__" in vars(owner) else MappingProxyType(found)
 
 
 _MADE_LATER: Final = {name: _Deferred(name) for name in ("__init__", "_dataclass_fields")}
@@ -206,14 +206,12 @@ class StructType(type):
                 "_slotted": inherited.union(slots),
             }
             if any(not isinstance(base, mcs) and hasattr(base, "__dataclass_fields__") for base in bases[:-1]):
-                namespace["__dataclass_fields__"] = _FieldsOfInstances()  # before those of that base
+                namespace["__dataclass_fields__"] = FieldsOfInstances()  # before those of that base
         return super().__new__(mcs, name, bases, namespace, **options)
 
     @property
     def __dataclass_fields__(cls) -> dict[str, Field[Any]]:
-        """The fields, for the functions of `dataclasses` alone, as of instances: other libraries ask a hook then."""
-        if sys._getframe(1).f_globals.get("__name__") != "dataclasses":  # pyright: ignore
-            raise AttributeError(f"use dataclasses.fields() for the fields of {cls.__name__}")
+        """The fields, for `dataclasses`."""
         found: dict[str, Field[Any]] = cls._dataclass_fields  # pyright: ignore
         return found
 
@@ -273,8 +271,7 @@ class Struct(metaclass=StructType):
     __match_args__ = ()
     __dataclass_params__ = _Deferred("__dataclass_params__")
     if not TYPE_CHECKING:  # type checkers know the fields from `dataclass_transform`
-        __dataclass_fields__ = _FieldsOfInstances()
-        __pydantic_serializer__ = _SerializerOfInstances()
+        __dataclass_fields__ = FieldsOfInstances()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -295,23 +292,7 @@ class Struct(metaclass=StructType):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Called by pydantic, which then reads and writes what is on the wire, and accepts instances."""
-        from .pydantic.pydantic_schema import schema_of_class
-
-        return schema_of_class(cls, handler)
-
-
-class WireForm:
-    """Marks a field of a pydantic model whose type is a union of classes: `update: Annotated[SessionUpdate, WireForm]`.
-
-    It is decoded as a whole, by its tag, and gives one error; without the mark, pydantic tries each class.
-    """
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Called by pydantic."""
-        from .pydantic.pydantic_schema import schema_of_union
-
-        return schema_of_union(source, handler)
+        return part_module("pydantic", "pydantic_schema", f"{cls.__name__} in pydantic").schema_of_class(cls, handler)
 
 
 def _fields(struct: Struct) -> tuple[Field[Any], ...]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 from ..errors import RequestError
+from ._base import part_module
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import (
@@ -278,9 +279,14 @@ def opened_for(transport: Transport | ByteTransport, options: ConnectionOptions,
     """The transport of messages for a connection with `peer`, recorded if a trace is asked for."""
     found = carrying_messages(transport, options)
     if path := options.trace or os.environ.get("ACP_TRACE"):
-        from .trace.trace import traced
-
-        return traced(found, options, path, peer)
+        try:
+            recorder = part_module("trace", "trace", "ConnectionOptions(trace=…)" if options.trace else "ACP_TRACE")
+        except ImportError as error:
+            if options.trace:
+                raise
+            logger.error("the messages of a connection are not recorded: %s", error)
+        else:
+            found = recorder.traced(found, options, path, peer)
     return found
 
 

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 if TYPE_CHECKING:
-    from .active_session import ActiveSession
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
-    from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
-    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -19,35 +16,23 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
-    from .scripted_client import ScriptedClient
-    from .scripted_prompts import ScriptedAnswer, choose
     from .session_info import title
-    from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
-    from .sqlite_store import SqliteStore
-    from .store_check import check_store
-    from .stored_agent import StoredAgent
     from .tool_calls import RunningToolCall, tool_call
     from .turn_agent import TurnAgent
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AcpParameters", "ActiveSession",
-    "HttpParameters",
-    "ListPlace",
-    "McpKind", "McpParameters",
     "PermissionAnswer",
     "RunningToolCall",
-    "ScriptedAnswer", "ScriptedClient", "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters",
-    "StoredAgent", "StoredSession",
     "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "check_store", "choose", "command", "commands", "config_options",
+    "command", "commands", "config_options",
     "diff",
     "image",
     "link",
-    "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
+    "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
@@ -55,34 +40,38 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
-    "ListPlace": "session_store", "McpKind": "mcp_support", "McpParameters": "mcp_servers",
-    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "ScriptedAnswer": "scripted_prompts",
-    "ScriptedClient": "scripted_client", "SessionChangedError": "session_store", "SessionStore": "session_store",
-    "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
-    "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
-    "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
-    "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
-    "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
-    "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates",
+    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "TurnAgent": "turn_agent", "Turns": "turns",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
+    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+}
+_PARTS = {
+    "AcpParameters": "mcp", "ActiveSession": "store", "HttpParameters": "mcp", "ListPlace": "store", "McpKind": "mcp",
+    "McpParameters": "mcp", "ScriptedAnswer": "testing", "ScriptedClient": "testing", "SessionChangedError": "store",
+    "SessionStore": "store", "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store",
+    "StoredSession": "store", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "mcp_parameters": "mcp",
 }
 # fmt: on
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    # each module is imported when one of its names is used: few programs need all of them
-    if name not in _MODULES:
+    def __getattr__(name: str) -> object:
+        # each module is imported when one of its names is used: few programs need all of them
+        if name in _MODULES:
+            import importlib
+
+            found = globals()[name] = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+            return found
+        if name in _PARTS:
+            from .._runtime._base import without_part
+
+            raise without_part(f"{__name__}.{name}", _PARTS[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING
 # fmt: off
 if TYPE_CHECKING:
     from .content import audio, image, link, resource, terminal, text, tool_content
-    from .files import FileClient, Files
-    from .login import LoginClient, LoginError, LoginRestart
-    from .login_methods import offer_terminal_login
-    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
-    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
-    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
     from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
-    from .scripted_agent import ScriptedAgent
-    from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import PermissionAsked, TurnStalledError
     from .session_entries import (
@@ -32,68 +24,65 @@ if TYPE_CHECKING:
         Usage, UserMessage,
     )
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
-    from .terminals import ClientTerminal, TerminalClient, Terminals, terminal_environment, terminal_subject
     from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "ClientTerminal", "Compaction", "CompactionChange",
-    "FileClient", "Files",
-    "LoginClient", "LoginError", "LoginRestart",
-    "McpKind", "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
-    "PermissionSubject", "PlanChange",
-    "ScriptedAgent", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry",
-    "SessionFullError", "SessionState", "SlowReaderError",
-    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult",
-    "TurnStalledError",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecord", "PermissionSubject", "PlanChange",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
+    "SlowReaderError",
+    "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult", "TurnStalledError",
     "Usage", "UserMessage",
     "audio",
     "image",
     "link",
-    "mcp_capabilities", "mcp_kinds",
-    "offer_terminal_login",
     "permission_answer", "permission_cancelled", "permission_options",
     "resource",
     "select_permission", "select_permission_option",
-    "terminal", "terminal_environment", "terminal_subject", "text", "tool_content",
+    "terminal", "text", "tool_content",
 ]
 _MODULES = {
-    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "ClientTerminal": "terminals",
-    "Compaction": "session_entries", "CompactionChange": "session_entries", "FileClient": "files", "Files": "files",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp_support",
-    "Message": "session_entries", "MessageChange": "session_entries", "PermissionAnswer": "permissions",
-    "PermissionAsked": "session_core", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
-    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
-    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "ScriptedAgent": "scripted_agent", "ScriptedTurn": "scripted_turns",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
+    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionPath": "tool_subjects",
+    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
     "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
     "SessionClient": "session_client", "SessionEntry": "session_state", "SessionFullError": "prompt_turns",
-    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "TerminalClient": "terminals",
-    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Usage": "session_entries",
-    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
-    "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "offer_terminal_login": "login_methods",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
-    "terminal": "content", "terminal_environment": "terminals", "terminal_subject": "terminals", "text": "content",
-    "tool_content": "content",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core",
+    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
+    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
+    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+}
+_PARTS = {
+    "ClientTerminal": "terminals", "FileClient": "files", "Files": "files", "LoginClient": "login",
+    "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp", "PermissionChoice": "permissions",
+    "PermissionClient": "permissions", "PermissionDecision": "permissions", "PermissionQuestion": "permissions",
+    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
+    "ScriptedTurn": "testing", "TerminalClient": "terminals", "Terminals": "terminals", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "offer_terminal_login": "login", "terminal_environment": "terminals",
+    "terminal_subject": "terminals",
 }
 # fmt: on
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    # each module is imported when one of its names is used: few programs need all of them
-    if name not in _MODULES:
+    def __getattr__(name: str) -> object:
+        # each module is imported when one of its names is used: few programs need all of them
+        if name in _MODULES:
+            import importlib
+
+            found = globals()[name] = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+            return found
+        if name in _PARTS:
+            from .._runtime._base import without_part
+
+            raise without_part(f"{__name__}.{name}", _PARTS[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

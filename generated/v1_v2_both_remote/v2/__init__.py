@@ -6,7 +6,7 @@ From ACP v2, 2026-11-02.
 """
 
 # fmt: off
-from .._runtime._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
+from .._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from .._runtime._decode import DecodeError, Drop
 from .._runtime.capabilities import CapabilityError, advertise
 from .._runtime.connection import Connection
@@ -14,6 +14,7 @@ from .._runtime.decision import Decision, decides
 from .._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .._runtime.options import ConnectionOptions
+from .._runtime.pydantic.libraries import WireForm
 from .._runtime.spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .._runtime.stdio import run_agent, serve_agent, serve_stdio
 from .._runtime.thread_calls import BlockingStub, blocking

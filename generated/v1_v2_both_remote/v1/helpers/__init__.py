@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 if TYPE_CHECKING:
-    from .active_session import ActiveSession
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
-    from .files import FileClient, Files
-    from .login import LoginClient, LoginError, LoginRestart
-    from .login_methods import offer_terminal_login
-    from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
-    from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
-    from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
-    from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -25,10 +17,6 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
-    from .scripted_agent import ScriptedAgent
-    from .scripted_client import ScriptedClient
-    from .scripted_prompts import ScriptedAnswer, choose
-    from .scripted_turns import ScriptedTurn
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import PermissionAsked, TurnStalledError
     from .session_entries import (
@@ -41,12 +29,7 @@ if TYPE_CHECKING:
     )
     from .session_info import title
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
-    from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
     from .session_usage import usage
-    from .sqlite_store import SqliteStore
-    from .store_check import check_store
-    from .stored_agent import StoredAgent
-    from .terminals import ClientTerminal, TerminalClient, Terminals, terminal_environment, terminal_subject
     from .tool_calls import RunningToolCall, tool_call
     from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
@@ -54,80 +37,75 @@ if TYPE_CHECKING:
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AcpParameters", "ActiveSession", "AgentMessage", "AttributesChange",
-    "ClientTerminal", "Compaction", "CompactionChange",
-    "FileClient", "Files",
-    "HttpParameters",
-    "ListPlace", "LoginClient", "LoginError", "LoginRestart",
-    "McpKind", "McpParameters", "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
-    "PermissionSubject", "PlanChange",
+    "AgentMessage", "AttributesChange",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecord", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange",
-    "SessionChangedError", "SessionClient", "SessionEntry", "SessionFullError", "SessionState", "SessionStore",
-    "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
-    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
-    "TurnResult", "TurnStalledError", "Turns",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
+    "SlowReaderError",
+    "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange", "TurnResult", "TurnStalledError",
+    "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "check_store", "choose", "command", "commands", "config_options",
+    "command", "commands", "config_options",
     "diff",
     "image",
     "link",
-    "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
-    "offer_terminal_login",
+    "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
     "select_permission", "select_permission_option", "session_update",
-    "terminal", "terminal_environment", "terminal_subject", "text", "title", "tool_call", "tool_content",
+    "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
 ]
 _MODULES = {
-    "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "AgentMessage": "session_entries",
-    "AttributesChange": "session_entries", "ClientTerminal": "terminals", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "FileClient": "files", "Files": "files", "HttpParameters": "mcp_servers",
-    "ListPlace": "session_store", "LoginClient": "login", "LoginError": "login", "LoginRestart": "login",
-    "McpKind": "mcp_support", "McpParameters": "mcp_servers", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
-    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
-    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "ScriptedAgent": "scripted_agent",
-    "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
-    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionChangedError": "session_store", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SessionStore": "session_store",
-    "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
-    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TerminalClient": "terminals",
-    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
-    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
-    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
-    "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
-    "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
-    "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
-    "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
+    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
+    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionPath": "tool_subjects",
+    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "RunningToolCall": "tool_calls", "Session": "session_client", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
+    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
+    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
     "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "terminal_environment": "terminals", "terminal_subject": "terminals", "text": "content",
-    "title": "session_info", "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage",
-    "user_message": "updates",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+}
+_PARTS = {
+    "AcpParameters": "mcp", "ActiveSession": "store", "ClientTerminal": "terminals", "FileClient": "files",
+    "Files": "files", "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
+    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "PermissionChoice": "permissions",
+    "PermissionClient": "permissions", "PermissionDecision": "permissions", "PermissionQuestion": "permissions",
+    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
+    "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
+    "SessionStore": "store", "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store",
+    "StoredSession": "store", "TerminalClient": "terminals", "Terminals": "terminals", "check_store": "testing",
+    "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp",
+    "offer_terminal_login": "login", "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    # each module is imported when one of its names is used: few programs need all of them
-    if name not in _MODULES:
+    def __getattr__(name: str) -> object:
+        # each module is imported when one of its names is used: few programs need all of them
+        if name in _MODULES:
+            import importlib
+
+            found = globals()[name] = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+            return found
+        if name in _PARTS:
+            from ..._runtime._base import without_part
+
+            raise without_part(f"{__name__}.{name}", _PARTS[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    found: object = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,10 @@
 From ACP v1, schema.json.
 """
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
+from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError, Drop
 from ._runtime.capabilities import CapabilityError, advertise
 from ._runtime.connection import Connection
@@ -49,7 +51,7 @@ __all__ = [
     "Shape", "ShapeCircle", "ShapeOther", "ShapePoint", "Size", "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
-    "Wire", "WireForm",
+    "Wire",
     "advertise",
     "blocking",
     "current_peer_kind",
@@ -60,3 +62,12 @@ __all__ = [
     "serve_agent", "serve_stdio",
 ]
 # fmt: on
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "WireForm":
+            from ._runtime._base import without_part
+
+            raise without_part(f"{__name__}.{name}", "pydantic")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

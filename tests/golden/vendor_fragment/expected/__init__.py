@@ -5,8 +5,10 @@
 From ACP v1, schema.json, with wave, 2026-05-01.
 """
 
+from typing import TYPE_CHECKING
+
 # fmt: off
-from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
+from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError, Drop
 from ._runtime.capabilities import CapabilityError, advertise
 from ._runtime.connection import Connection
@@ -58,7 +60,7 @@ __all__ = [
     "StreamTransport", "Struct",
     "Transport",
     "UNSET", "Unreadable", "Unsendable", "UnsetType",
-    "WaveRequest", "WaveResponse", "Wire", "WireForm",
+    "WaveRequest", "WaveResponse", "Wire",
     "advertise",
     "blocking",
     "connect", "current_peer_kind",
@@ -68,3 +70,12 @@ __all__ = [
     "spawn_agent",
 ]
 # fmt: on
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "WireForm":
+            from ._runtime._base import without_part
+
+            raise without_part(f"{__name__}.{name}", "pydantic")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
