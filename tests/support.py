@@ -184,9 +184,13 @@ class Packages:
             gc.freeze()  # it stays to the end
         return self._known[key]
 
-    def of(self, schema: Mapping[str, Any], options: Options | None = None) -> ModuleType:
-        """The imported package for a schema given as data, of protocol 1."""
-        return self(SchemaChoice(schema=self.write(schema)), options=options)
+    def of(self, schema: Mapping[str, Any], options: Options | None = None, *, is_used: bool = True) -> ModuleType:
+        """The imported package for a schema given as data, of protocol 1.
+
+        Its codec has functions for all definitions; unless `is_used` is False, for those alone that methods use.
+        """
+        written = using_all(schema) if is_used else schema
+        return self(SchemaChoice(schema=self.write(written)), options=options)
 
     def write(self, schema: Mapping[str, Any]) -> Path:
         """A file with `schema` in it."""
@@ -201,14 +205,14 @@ def schema_of(**definitions: Any) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def codec_modules(acp: ModuleType) -> list[ModuleType]:
-    """The modules with the functions of a package's codec: for its roles, and on demand for all else."""
-    on_demand = Path(acp.codec.__file__).parent / "on_demand" / "codec.py"
-    more = [importlib.import_module(f"{acp.__name__}.on_demand.codec")] if on_demand.is_file() else []
-    return [acp.codec, *more]
+def using_all(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with a method that both sides call with a value of each definition."""
+    method = {"type": "object", "x-method": "use/all", "x-side": "both"}
+    used = {f"use{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(schema["$defs"])}
+    added = {"UseAllRequest": {**method, "properties": used}, "UseAllResponse": {**method, "properties": used}}
+    return {**schema, "$defs": {**schema["$defs"], **added}}
 
 
 def codec_functions(acp: ModuleType) -> dict[str, Any]:
-    """The decoders and encoders of single types by name."""
-    found = {name: value for each in reversed(codec_modules(acp)) for name, value in vars(each).items()}
-    return {name: value for name, value in found.items() if name.startswith(("decode_", "encode_"))}
+    """The decoders and encoders of single types by name: those of the directions that the roles use."""
+    return {name: value for name, value in vars(acp.codec).items() if name.startswith(("decode_", "encode_"))}

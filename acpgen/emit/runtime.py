@@ -65,6 +65,7 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "on_demand/places": (),
     "on_demand/pydantic_schema": (),
     "on_demand/schema_details": (),
+    "reflection": (),
 }
 """The modules of every package, each with its public names."""
 

@@ -99,6 +99,7 @@ class Bounds(Record):
     minimum: float | None = None
     maximum: float | None = None
     min_length: int | None = None
+    min_items: int | None = None
 
 
 # --- Classes ---------------------------------------------------------------------------------------------------------
