@@ -21,6 +21,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
+from acpgen.emit.runtime import dotted, place
 from acpgen.ir.model import Model, Options
 from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
@@ -112,7 +113,7 @@ def package_files(
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
     folder = package_folder(sources, roles=roles, options=options)
-    paths = [path for path in (*folder.iterdir(), *folder.glob("on_demand/*.py")) if path.is_file()]
+    paths = [path for path in (*folder.iterdir(), *folder.glob("_runtime/**/*.py")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
@@ -211,6 +212,13 @@ def using_all(schema: Mapping[str, Any]) -> dict[str, Any]:
     used = {f"use{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(schema["$defs"])}
     added = {"UseAllRequest": {**method, "properties": used}, "UseAllResponse": {**method, "properties": used}}
     return {**schema, "$defs": {**schema["$defs"], **added}}
+
+
+def runtime_module(acp: ModuleType, name: str) -> Any:
+    """A module of a package's runtime, wherever it lies. `acp` may be the folder of a version."""
+    is_version = not (Path(str(acp.__file__)).parent / "_runtime").is_dir()
+    package = acp.__name__.rpartition(".")[0] if is_version else acp.__name__
+    return importlib.import_module(f"{package}.{dotted(place(name))}")
 
 
 def codec_functions(acp: ModuleType) -> dict[str, Any]:

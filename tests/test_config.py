@@ -51,8 +51,8 @@ def test_build_without_arguments_builds_what_is_configured(project: Project) -> 
 def test_several_outputs(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", TWO)
     project.good("build")
-    assert not (project.path / "src/agent/acp/connection.py").exists()
-    assert (project.path / "src/client/acp/connection.py").exists()
+    assert not (project.path / "src/agent/acp/_runtime/connection.py").exists()
+    assert (project.path / "src/client/acp/_runtime/connection.py").exists()
     assert (project.path / "src/client/acp/client.py").exists()
 
 
@@ -170,7 +170,7 @@ def test_the_folder_of_an_output_on_the_command_line_means_that_output(tmp_path:
     assert (project.path / "src/client/acp/client.py").exists()
     project.good("build", "--out", "elsewhere")  # what holds for all outputs holds for another one, too
     assert (project.path / "elsewhere/agent.py").exists()
-    assert not (project.path / "elsewhere/connection.py").exists()
+    assert not (project.path / "elsewhere/_runtime/connection.py").exists()
 
 
 def test_other_commands_look_at_the_configured_schema(project: Project) -> None:

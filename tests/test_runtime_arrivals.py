@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.runtime_support import V1, acp_log, at_rest, over_pipes, run, started, streams, texts
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 pytestmark = [
     pytest.mark.every_python,
@@ -401,7 +401,9 @@ def test_messages_of_unknown_size_count(acp: ModuleType) -> None:
         connection = acp.Connection(transport, acp.ConnectionOptions(max_in_flight_bytes=400_000))
         connection.start(Agent(acp.RemoteClient(connection)))
         for number in range(10):
-            transport.arrived.put_nowait(acp.message.Message("request", ["x" * 60_000], method="_m", id=number))
+            transport.arrived.put_nowait(
+                runtime_module(acp, "message").Message("request", ["x" * 60_000], method="_m", id=number)
+            )
         while len(begun) + len(transport.sent) < 10:
             await asyncio.sleep(0)
         await connection.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.runtime_support import V1, acp_log, run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 pytestmark = pytest.mark.every_python
 
@@ -27,7 +27,7 @@ def acp(packages: Packages) -> ModuleType:
 
 def test_each_state_of_a_connection_is_left_as_the_table_says(acp: ModuleType) -> None:
     async def main() -> None:
-        states = acp.state
+        states = runtime_module(acp, "state")
         events = ("read end", "finished", "stop", "cleaned up")
         ways: dict[Any, tuple[str, ...]] = {states.State.OPEN: ()}
         rest = [states.State.OPEN]
@@ -52,13 +52,17 @@ def test_each_state_of_a_connection_is_left_as_the_table_says(acp: ModuleType) -
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_runs(acp: ModuleType, seed: int) -> None:
-    chance, handshake = random.Random(seed), acp.state.Handshake()
+    chance, handshake = random.Random(seed), runtime_module(acp, "state").Handshake()
     handshake.require("initialize")
     running, is_done = 0, False
     for _ in range(200):
         step = handshake.step
-        assert step is (acp.state.Step.DONE if is_done else acp.state.Step[("AWAITED", "RUNNING")[running > 0]])
-        assert (handshake.refusal("other") is not None) is (step is acp.state.Step.AWAITED)
+        assert step is (
+            runtime_module(acp, "state").Step.DONE
+            if is_done
+            else runtime_module(acp, "state").Step[("AWAITED", "RUNNING")[running > 0]]
+        )
+        assert (handshake.refusal("other") is not None) is (step is runtime_module(acp, "state").Step.AWAITED)
         assert handshake.refusal("initialize") is None
         if running == 0 or chance.random() < 0.5:
             handshake.begins("initialize")
@@ -70,7 +74,7 @@ def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_run
 
 
 def test_the_reading_always_comes_back_to_taking(acp: ModuleType) -> None:
-    table = acp.state.READING
+    table = runtime_module(acp, "state").READING
     states = {state for moves in table.values() for pair in moves.items() for state in pair}
     assert states == {"taking", "idle", "handling"}
     for start in states - {"taking"}:
@@ -88,7 +92,7 @@ class Eager:
     peer_kind = "process"
 
     def __init__(self, acp: ModuleType) -> None:
-        self.message = acp.message
+        self.message = runtime_module(acp, "message")
         self.waiting: list[Any] = []
         self.sent: list[Any] = []
 
@@ -124,7 +128,9 @@ def made(acp: ModuleType, on_notification: Callable[[str, Any], Awaitable[None]]
         return {method: params}
 
     options = acp.ConnectionOptions()
-    endpoint = acp.endpoint.Endpoint(transport, options, on_request=on_request, on_notification=on_notification)
+    endpoint = runtime_module(acp, "endpoint").Endpoint(
+        transport, options, on_request=on_request, on_notification=on_notification
+    )
     return endpoint, transport
 
 

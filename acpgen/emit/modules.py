@@ -8,12 +8,11 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_view, used_directions
-from acpgen.emit.data_tables import PropertyTable
 from acpgen.emit.details import DetailsView
 from acpgen.emit.imports import imported, isort_key, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.role_classes import RoleView
-from acpgen.emit.runtime import copied, make_environment
+from acpgen.emit.runtime import copied, dotted, make_environment, place
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import RulesView, VersionsView
@@ -55,8 +54,6 @@ def version_modules(
         "types.py": _types(environment, model),
         **_codec(environment, model, roles, up=up),
         "methods.py": _methods(environment, model, roles, versions),
-        "on_demand/__init__.py": copied("on_demand/__init__"),
-        "on_demand/properties.py": _properties(environment, model),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -80,13 +77,6 @@ def known_exports(model: ir.Model) -> dict[str, list[str]]:
     """
     enums = [each for each in model.definitions if isinstance(each, ir.Enum)]
     return {".known": [each.name for each in enums]} if any(each.opened for each in enums) else {}
-
-
-def _properties(environment: Environment, model: ir.Model) -> str:
-    text = "Details of properties beyond their types. Only JSON Schemas for other libraries need them."
-    return environment.get_template("properties.py.jinja").render(
-        module_doc=docstring(text, 0), table=PropertyTable(model)
-    )
 
 
 def _known(environment: Environment, model: ir.Model) -> str:
@@ -141,13 +131,14 @@ def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *
     body = Code(environment.get_template("codec/body.jinja").render(codec=view))
     return {
         "codec.py": _codec_module(environment, body, up=up),
-        "details.py": environment.get_template("details.py.jinja").render(details=details),
+        "_details.py": environment.get_template("details.py.jinja").render(details=details),
     }
 
 
 def _codec_module(environment: Environment, body: Code, *, up: str) -> str:
     """The module with `body`, and imports of what that uses."""
-    sources = {f"{up}_base": _BASE_NAMES, f"{up}_decode": _PUBLIC.findall(copied("_decode"))}
+    names = {"_base": _BASE_NAMES, "_decode": _PUBLIC.findall(copied("_decode"))}
+    sources = {f"{up}{dotted(place(module))}": found for module, found in names.items()}
     found = used(body, {name for names in [*_STANDARD.values(), *sources.values()] for name in names})
     modules = {module: [name for name in found if name in names] for module, names in {**_STANDARD, **sources}.items()}
     imports = [imported(each, modules[each]) for each in sources]

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from ..errors import ERROR_CLASSES, InternalError, RequestError
 from ._decode import excerpt
 from .dispatch import ConnectionClosed, UnfitParams
-from .errors import ERROR_CLASSES, InternalError, RequestError
 from .log import PROGRAM_ENDS, log_handler_failure, log_mistake, log_program_end, logger
 from .message import Message
 from .options import ConnectionOptions, call_hook

@@ -15,11 +15,11 @@ from contextvars import ContextVar, copy_context
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from ..errors import InternalError, InvalidRequestError, RequestError
 from ._base import Cancellation
 from ._decode import excerpt
 from .answers import Answers
 from .dispatch import ConnectionClosed, PeerKind
-from .errors import InternalError, InvalidRequestError, RequestError
 from .log import PROGRAM_ENDS, log_mistake, logger
 from .message import Budget, Held, Message, MessageTooLarge, Unreadable, Unsendable
 from .options import ConnectionOptions

@@ -9,7 +9,7 @@ from sys import getsizeof
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakSet
 
-from .errors import InternalError, InvalidRequestError, ParseError, RequestError
+from ..errors import InternalError, InvalidRequestError, ParseError, RequestError
 from .json_text import MAX_DEPTH, MAX_EXPANSION, READ, WRITE, dumps_json, is_too_deep, loads_json, measure, weigh
 from .log import PROGRAM_ENDS, one_line
 from .options import ConnectionOptions, call_hook

@@ -31,7 +31,6 @@ class Details(Record):
 
     base: str = ""  # the base that most classes share, and which is no type itself
     names: Mapping[str, str] = {}  # on the wire, where they are not the attributes in camel case
-    # properties
     strict: Collection[str] = ()  # optional ones that must fit: others are left out where they do not
     lenient: Collection[str] = ()  # required ones that are replaced where they do not fit: others must
     skipping: Collection[str] = ()  # arrays and maps that are read without the items that do not fit
@@ -45,7 +44,6 @@ class Details(Record):
     unions: Mapping[str, tuple[str, ...]] = {}
     members: Mapping[str, tuple[str, ...]] = {}  # where not all are classes: Python shows those of a union inside
     keys: Mapping[str, tuple[str, ...]] = {}  # to try an object as a member; by default, what its class requires
-    # enumerations and classes
     choices: Collection[str] = ()  # enumerations of one constant
     reporting: Collection[str] = ()  # what tells that the schema does not list a value which it accepts
     rejected: Mapping[str, Callable[[dict[str, Any]], object]] = {}  # by default, known tags where there are other ones
@@ -58,7 +56,7 @@ class _Named:
 class _Property(Record):
     """A property. `absent` makes its value where it is absent, and is None if it is required.
 
-    `default` makes it where what is there does not fit, if it `is_lenient`; and for null, if that means the default.
+    `default` makes that of what does not fit, if it `is_lenient`, and of null, if that means the default.
     """
 
     name: str
@@ -75,8 +73,8 @@ class _Property(Record):
 class Reflection:
     """Decoders and encoders for the types of one version for which the codec has none.
 
-    Its roles send and only encode them, or receive and only decode them, or no method uses them; but tests, stores and
-    pydantic do. Values, errors and drops are those of functions in `codec`, which are ten times as fast.
+    Its roles only send or only receive them, or no method uses them; but tests, stores and pydantic do. Values, errors
+    and drops are those of functions in the codec, which are ten times as fast.
     """
 
     def __init__(self, codec: ModuleType, details: Details) -> None:
@@ -111,8 +109,6 @@ class Reflection:
         """The encoder of a class of `types`; None for all else."""
         return partial(self._write_object, kind) if self._is_type(kind) else None
 
-    # --- Annotations ---
-
     def _is_type(self, kind: Any) -> bool:
         name = getattr(kind, "__name__", "")
         return self._types.get(name) is kind and _is_class(kind) and name not in (Struct.__name__, self._details.base)
@@ -140,8 +136,7 @@ class Reflection:
         parts, is_nullable = _parts(self._resolved(hint))
         empty = {list: list, dict: dict}.get(get_origin(_limits(parts[0])[0]))
         is_tag = get_origin(hint) is Literal and len(get_args(hint)) == 1 and not is_in(details.optional)
-        has_default = field.default is not MISSING or field.default_factory is not MISSING
-        is_required = is_tag or not has_default or is_in(details.required)
+        is_required = is_tag or is_in(details.required) or field.default is field.default_factory is MISSING
         default: Callable[[], Any] = partial(getattr, field, "default")
         if field.default_factory is not MISSING:
             default = field.default_factory
@@ -160,7 +155,6 @@ class Reflection:
         )
 
     def _resolved(self, hint: Any) -> Any:
-        """The annotation behind aliases that stand in others by their names."""
         while _is_named(hint) and hint.__name__ in self._hints:
             hint = self._hints[hint.__name__]
         return hint
@@ -209,8 +203,7 @@ class Reflection:
             case builtins.list:
                 return values.array_of(self._reader(inner[0]))
             case builtins.dict:
-                item = self._reader(inner[1])
-                return values.json_object if inner[1] is Any else lambda value: values.mapping(value, item)
+                return values.json_object if inner[1] is Any else partial(values.mapping, read=self._reader(inner[1]))
             case _:
                 parts, is_nullable = _parts(hint)
                 read = self._reader(parts[-1])  # an open enumeration ends with the type of its constants
@@ -218,10 +211,9 @@ class Reflection:
 
     def _limited_reader(self, hint: Any, bounds: Bounds) -> Reader[Any]:
         if get_origin(hint) is list:
-            item = self._reader(get_args(hint)[0])
-            return lambda value: values.long_array(value, item, bounds.min_items or 0)
+            return partial(values.long_array, read=self._reader(get_args(hint)[0]), min_items=bounds.min_items or 0)
         if hint is str:
-            return lambda value: values.long_string(value, bounds.min_length or 0)
+            return partial(values.long_string, min_length=bounds.min_length or 0)
         read = self._reader(hint)
         return lambda value: values.bounded(read(value), bounds.minimum, bounds.maximum)
 
@@ -233,8 +225,8 @@ class Reflection:
         inner, bounds = _limits(parts[0])
         item = self._reader(get_args(inner)[-1])
         if get_origin(inner) is list:
-            return lambda value: values.valid_items(value, item, bounds.min_items or 0)
-        return lambda value: values.valid_members(value, item)
+            return partial(values.valid_items, read=item, min_items=bounds.min_items or 0)
+        return partial(values.valid_members, read=item)
 
     def _named_reader(self, name: str) -> Reader[Any]:
         if name not in self._named_readers:
@@ -262,19 +254,14 @@ class Reflection:
             others = [self._reader(hint) for each, hint in members if each == other]
             return values.by_tag(name, tag, readers, *others)
         expected = f"{name} ({tag}: {', '.join(map(repr, readers))}, …)"
-        hints = dict(members)
-        return values.by_tag_or_fit(
-            expected, tag, readers, *self._candidates(name, [(each, hints[each]) for each in tried])
-        )
+        candidates = self._candidates(name, [(each, dict(members)[each]) for each in tried])
+        return values.by_tag_or_fit(expected, tag, readers, *candidates)
 
     def _untagged_reader(self, name: str, members: list[tuple[str, Any]]) -> Reader[Any]:
         if len(members) == 1:
             return self._reader(members[0][1])
         candidates: list[Any] = []
-
-        def read(raw: Any) -> Any:
-            return values.first_fit(raw, name, cast("Any", candidates))
-
+        read: Reader[Any] = partial(values.first_fit, expected=name, candidates=cast("Any", candidates))
         self._named_readers[name] = read  # with few calls for each level of a type that contains itself
         candidates += self._candidates(name, members)
         return read
@@ -289,27 +276,22 @@ class Reflection:
         """The members of a union by their tags; a union inside has the tag in all its members."""
         tag, *rest = self._details.unions[union]
         found = [(next(self._classes(hint)), hint) for name, hint in self._members(union) if name not in rest]
-        return {
-            get_args(each.hint)[0]: hint for kind, hint in found for each in self._shape(kind)[0] if each.wire == tag
-        }
+        return {get_args(own.hint)[0]: hint for kind, hint in found for own in self._shape(kind)[0] if own.wire == tag}
 
     def _candidates(self, union: str, members: list[tuple[str, Any]]) -> Iterator[values.Candidate[Any]]:
         """What is tried in turn. Beside a member that takes any JSON, a class matches only if it keeps all of it."""
         takes_any = any(self._resolved(hint) is Any for _, hint in members)
         for name, hint in members:
             read = self._reader(hint)
-            has_class = next(self._classes(hint), None) is not None
-            yield name, self._keeping(read) if takes_any and has_class else read, self._required(union, name, hint)
+            if takes_any and next(self._classes(hint), None) is not None:
+                read = partial(values.kept_whole, read=read, write=self._encode)
+            yield name, read, self._required(union, name, hint)
 
     def _required(self, union: str, name: str, hint: Any) -> tuple[str, ...]:
-        """The properties that an object must have to be tried as a member."""
         row = self._details.unions[union]
         properties = self._shape(hint)[0] if _is_class(hint) else ()
         required = tuple(each.wire for each in properties if each.absent is None)
         return row[:1] if name in row[1:2] else self._details.keys.get(f"{union}.{name}", required)
-
-    def _keeping(self, read: Reader[Any]) -> Reader[Any]:
-        return lambda value: values.kept_whole(value, read, self._encode)
 
     def _has_tag_of(self, union: str, data: dict[str, Any]) -> bool:
         return data.get(self._details.unions[union][0]) in list(self._tags(union))
@@ -357,7 +339,6 @@ class Reflection:
                 return _nullable(write) if is_nullable else write
 
     def _member_writer(self, members: Collection[Any]) -> Writer:
-        """The encoder of the values of a union."""
         if all(map(_is_class, members)):
             return self._by_class
         if all(get_origin(each) is list and all(map(_is_class, _parts(get_args(each)[0])[0])) for each in members):

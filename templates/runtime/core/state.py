@@ -39,8 +39,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
+from ..errors import InvalidRequestError, RequestError
 from .dispatch import ConnectionClosed
-from .errors import InvalidRequestError, RequestError
 
 # --- The connection --------------------------------------------------------------------------------------------------
 

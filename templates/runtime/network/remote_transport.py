@@ -20,11 +20,11 @@ from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from .dispatch import ConnectionClosed
-from .message import Message, Unreadable, Wire, wire_for
-from .options import ConnectionOptions, options_or_default
+from ..dispatch import ConnectionClosed
+from ..message import Message, Unreadable, Wire, wire_for
+from ..options import ConnectionOptions, options_or_default
+from ..transport import Transport
 from .remote_failures import address
-from .transport import Transport
 
 if TYPE_CHECKING:
     from .remote_http import HttpClientTransport

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from .json_text import measure
-from .message import Budget, Held, Message, Unreadable, is_short
+from ..json_text import measure
+from ..message import Budget, Held, Message, Unreadable, is_short
 from .sessions import SESSION_RULES
 
 CONNECTION_HEADER: Final = "acp-connection-id"

@@ -9,11 +9,11 @@ from math import inf
 from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
-from .errors import InternalError, InvalidRequestError
-from .json_text import dumps_json, refuse_constant
-from .log import one_line
-from .message import MAX_START, Kind, Message, Unreadable, Unsendable, Wire, head, message_of
-from .options import call_hook
+from ...errors import InternalError, InvalidRequestError
+from ..json_text import dumps_json, refuse_constant
+from ..log import one_line
+from ..message import MAX_START, Kind, Message, Unreadable, Unsendable, Wire, head, message_of
+from ..options import call_hook
 
 Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""
