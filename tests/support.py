@@ -188,10 +188,10 @@ class Packages:
     def of(self, schema: Mapping[str, Any], options: Options | None = None, *, is_used: bool = True) -> ModuleType:
         """The imported package for a schema given as data, of protocol 1.
 
-        Its codec has functions for all definitions; unless `is_used` is False, for those alone that methods use.
+        If the schema has no methods, all its definitions are used by one; with `is_used` False, none is, in any schema.
         """
-        written = using_all(schema) if is_used else schema
-        return self(SchemaChoice(schema=self.write(written)), options=options)
+        made = used(schema) if is_used else unused(schema)
+        return self(SchemaChoice(schema=self.write(made)), options=options)
 
     def write(self, schema: Mapping[str, Any]) -> Path:
         """A file with `schema` in it."""
@@ -206,12 +206,26 @@ def schema_of(**definitions: Any) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def using_all(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a method that both sides call with a value of each definition."""
+def used(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema without methods, with one that both sides call with a value of each definition."""
+    if any("x-method" in node for node in schema["$defs"].values() if isinstance(node, dict)):
+        return schema
     method = {"type": "object", "x-method": "use/all", "x-side": "both"}
-    used = {f"use{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(schema["$defs"])}
-    added = {"UseAllRequest": {**method, "properties": used}, "UseAllResponse": {**method, "properties": used}}
+    values = {f"use{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(schema["$defs"])}
+    added = {"UseAllRequest": {**method, "properties": values}, "UseAllResponse": {**method, "properties": values}}
     return {**schema, "$defs": {**schema["$defs"], **added}}
+
+
+def unused(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema without its methods."""
+    texts = {"x-method", "x-side"}
+    return {
+        **schema,
+        "$defs": {
+            name: {key: each for key, each in node.items() if key not in texts} if isinstance(node, dict) else node
+            for name, node in schema["$defs"].items()
+        },
+    }
 
 
 def runtime_module(acp: ModuleType, name: str) -> Any:

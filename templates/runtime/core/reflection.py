@@ -26,7 +26,7 @@ _SCALARS: Final[Mapping[Any, Reader[Any]]] = {
 }
 
 
-class Details(Record):
+class TypeDetails(Record):
     """What annotations do not say. A property is named by its attribute, or "Class.attribute" where classes differ."""
 
     base: str = ""  # the base that most classes share, and which is no type itself
@@ -77,7 +77,7 @@ class Reflection:
     and drops are those of functions in the codec, which are ten times as fast.
     """
 
-    def __init__(self, codec: ModuleType, details: Details) -> None:
+    def __init__(self, codec: ModuleType, details: TypeDetails) -> None:
         self._decoders: Mapping[Any, Reader[Any]] = codec.DECODERS
         self._encoders: Mapping[type, Writer] = codec.ENCODERS
         self._encode: Writer = codec.encode
