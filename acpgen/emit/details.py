@@ -1,4 +1,4 @@
-"""The view of `details.py`: what annotations do not say of the types for which the codec has no functions."""
+"""The view of `_details.py`: what annotations do not say of the types for which the codec has no functions."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ class DetailsView:
     @cached_property
     def tables(self) -> Mapping[str, list[Code]]:
         """The lines of the tables that are not empty."""
+        reporting = watched(self._model)
         found: Mapping[str, Rows] = {
             "names": self._names(),
-            "strict": self._where(lambda each: not each.required and not replaces_misfits(each, self._model)),
+            "strict": self._where(self._is_strict),
             "lenient": self._where(lambda each: each.required and replaces_misfits(each, self._model)),
             "skipping": self._where(self._skips),
             "default_on_null": self._where(self._takes_null),
@@ -67,7 +68,7 @@ class DetailsView:
             "members": self._members(),
             "keys": self._keys(),
             "choices": ((each.name, None) for each in self._needed if _is_choice(each)),
-            "reporting": ((each.name, None) for each in self._needed if each.name in watched(self._model)),
+            "reporting": ((each.name, None) for each in self._needed if each.name in reporting),
             "rejected": self._rejected(),
         }
         lines = {name: _packed(rows) for name, rows in found.items()}
@@ -88,6 +89,10 @@ class DetailsView:
         """The properties that pass the test, of classes without a decoder."""
         found = {(struct.name, each.name): None for struct in self._unread for each in struct.fields if test(each)}
         return _by_attribute(found, self._unread)
+
+    def _is_strict(self, field: ir.Field) -> bool:
+        is_any = isinstance(resolved(field.type, self._model), ir.AnyJson)
+        return not (field.required or is_any or replaces_misfits(field, self._model))
 
     def _skips(self, field: ir.Field) -> bool:
         collects = isinstance(without_null(field.type, self._model), (ir.ListOf, ir.MapOf))

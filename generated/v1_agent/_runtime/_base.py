@@ -101,6 +101,7 @@ class Bounds(Record):
     minimum: float | None = None
     maximum: float | None = None
     min_length: int | None = None
+    min_items: int | None = None
 
 
 # --- Classes ---------------------------------------------------------------------------------------------------------
