@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from acpgen.ir.relations import resolved, without_null
 Rows: TypeAlias = Iterable[tuple[str, Code | None]]
 """The keys of a table, each with its value; None in a set."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_STRING = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 
 
 class DetailsView:
@@ -256,8 +258,10 @@ def _by_attribute(found: Mapping[tuple[str, str], Code | None], structs: Iterabl
 
 
 def _packed(rows: Rows) -> list[Code]:
-    """The rows in lines, sorted."""
+    """The rows in lines, sorted. A line ends between two of them, or inside of one that is too long."""
     found = {key: f"{literal(key)}," if row is None else f"{literal(key)}: {row}," for key, row in rows}
-    text = " ".join(found[key].replace(" ", _NO_BREAK) for key in sorted(found))
-    lines = textwrap.wrap(text, LINE_LENGTH - len("        "), break_long_words=False, break_on_hyphens=False)
+    width = LINE_LENGTH - len("        ")
+    texts = (found[key] if len(found[key]) > width else found[key].replace(" ", _NO_BREAK) for key in sorted(found))
+    text = _STRING.sub(lambda string: string[0].replace(" ", _NO_BREAK), " ".join(texts))
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [Code(line.replace(_NO_BREAK, " ")) for line in lines]
