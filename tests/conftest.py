@@ -86,6 +86,7 @@ SAMPLED = {
     "test_proxy_conversations": 5,
     "test_proxy_load": 2,
     "test_recorded_conversations": 4,
+    "test_reflection": 4,
     "test_remote_conversations": 4,
     "test_rendered_types": 2,
     "test_round_trip": 3,

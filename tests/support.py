@@ -197,9 +197,13 @@ class Packages:
             gc.freeze()  # it stays to the end
         return self._known[key]
 
-    def of(self, schema: Mapping[str, Any], options: Options | None = None) -> ModuleType:
-        """The imported package for a schema given as data, of protocol 1."""
-        return self(SchemaChoice(schema=self.write(schema)), options=options)
+    def of(self, schema: Mapping[str, Any], options: Options | None = None, *, is_used: bool = True) -> ModuleType:
+        """The imported package for a schema given as data, of protocol 1.
+
+        If the schema has no methods, all its definitions are used by one; with `is_used` False, none is, in any schema.
+        """
+        made = used(schema) if is_used else unused(schema)
+        return self(SchemaChoice(schema=self.write(made)), options=options)
 
     def write(self, schema: Mapping[str, Any]) -> Path:
         """A file with `schema` in it."""
@@ -214,11 +218,26 @@ def schema_of(**definitions: Any) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
-def codec_modules(acp: ModuleType) -> list[ModuleType]:
-    """The modules with the functions of a package's codec: for its roles, and for the other direction."""
-    other = Path(acp.codec.__file__).parent / "_other_direction.py"
-    more = [importlib.import_module(f"{acp.__name__}._other_direction")] if other.is_file() else []
-    return [acp.codec, *more]
+def used(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema without methods, with one that both sides call with a value of each definition."""
+    if any("x-method" in node for node in schema["$defs"].values() if isinstance(node, dict)):
+        return schema
+    method = {"type": "object", "x-method": "use/all", "x-side": "both"}
+    values = {f"use{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(schema["$defs"])}
+    added = {"UseAllRequest": {**method, "properties": values}, "UseAllResponse": {**method, "properties": values}}
+    return {**schema, "$defs": {**schema["$defs"], **added}}
+
+
+def unused(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema without its methods."""
+    texts = {"x-method", "x-side"}
+    return {
+        **schema,
+        "$defs": {
+            name: {key: each for key, each in node.items() if key not in texts} if isinstance(node, dict) else node
+            for name, node in schema["$defs"].items()
+        },
+    }
 
 
 def runtime_module(acp: ModuleType, name: str) -> Any:
@@ -229,6 +248,5 @@ def runtime_module(acp: ModuleType, name: str) -> Any:
 
 
 def codec_functions(acp: ModuleType) -> dict[str, Any]:
-    """The decoders and encoders of single types by name."""
-    found = {name: value for each in reversed(codec_modules(acp)) for name, value in vars(each).items()}
-    return {name: value for name, value in found.items() if name.startswith(("decode_", "encode_"))}
+    """The decoders and encoders of single types by name: those of the directions that the roles use."""
+    return {name: value for name, value in vars(acp.codec).items() if name.startswith(("decode_", "encode_"))}

@@ -100,7 +100,7 @@ def replaced_by_a_link(project: Project) -> None:
 CASES: dict[str, tuple[Callable[[Project], None], set[tuple[str, str]]]] = {
     "new schema": (
         new_schema,
-        {("stale", name) for name in ("__init__.py", "acpgen.lock", "_other_direction.py", "types.py")},
+        {("stale", name) for name in ("__init__.py", "acpgen.lock", "types.py")},
     ),
     "edited": (edited, {("edited", "types.py")}),
     "removed": (removed, {("missing", "errors.py")}),

@@ -32,7 +32,7 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    "_other_direction.py",
+    "_details.py",
     *copied_files(copied_modules((Role.AGENT,), runtime=True)),
     "py.typed",
 }
@@ -353,7 +353,7 @@ def test_a_changed_schema_updates_only_what_it_changes(folder: Folder) -> None:
     folder.write("plain.json", ODD)
     folder.build()
     changed = {name for name, time in folder.times().items() if time != before[name]}
-    assert changed == {"types.py", "_other_direction.py", "__init__.py", "acpgen.lock"}
+    assert changed == {"types.py", "_details.py", "__init__.py", "acpgen.lock"}
 
 
 def test_the_same_schema_gives_the_same_bytes_wherever_it_is(folder: Folder, tmp_path: Path) -> None:

@@ -23,8 +23,11 @@ USER = {"type": "object", "properties": {"base": {"$ref": "#/$defs/Base"}}}
         {"type": "object", "required": ["id"], "allOf": [{"properties": {"id": TEXT}}]},
     ],
 )
-def test_a_property_is_required_whichever_layer_says_so(packages: Packages, node: dict[str, Any]) -> None:
-    made = packages.of(schema_of(Base=BASE, User=USER, Thing=node))
+@pytest.mark.parametrize("is_used", [True, False], ids=["written", "reflected"])
+def test_a_property_is_required_whichever_layer_says_so(
+    packages: Packages, node: dict[str, Any], is_used: bool
+) -> None:
+    made = packages.of(schema_of(Base=BASE, User=USER, Thing=node), is_used=is_used)
     assert made.decode(made.Thing, {"id": "a"}).id == "a"
     with pytest.raises(made.DecodeError):
         made.decode(made.Thing, {})

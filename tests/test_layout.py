@@ -19,7 +19,7 @@ TOP = {
     "v1_client": {"client.py", "known.py"},
     "v1_proxy": {"asgi_proxy.py", "bridge.py", "known.py", "network.py", "proxy.py"},
 }
-EACH = {"__init__.py", "_other_direction.py", "codec.py", "errors.py", "methods.py", "types.py", "py.typed", LOCK_NAME}
+EACH = {"__init__.py", "_details.py", "codec.py", "errors.py", "methods.py", "types.py", "py.typed", LOCK_NAME}
 FOLDERS = {"_runtime", "helpers"}
 
 
@@ -37,7 +37,7 @@ def test_a_package_of_two_versions_has_the_runtime_once() -> None:
     folder = built("v1_v2_both_remote")
     top = {"__init__.py", "asgi.py", "errors.py", "methods.py", "py.typed", "remote.py", LOCK_NAME}
     assert entries(folder) == top | {"_runtime", "v1", "v2"}
-    of_version = {"__init__.py", "_other_direction.py", "agent.py", "client.py", "codec.py", "known.py", "methods.py"}
+    of_version = {"__init__.py", "_details.py", "agent.py", "client.py", "codec.py", "known.py", "methods.py"}
     assert entries(folder / "v1") == of_version | {"types.py", "helpers"}
     assert entries(folder / "v2") == of_version | {"types.py", "helpers"}
 
@@ -78,7 +78,7 @@ def test_what_programs_import_by_path_is_there() -> None:
 # --- From the layout of 0.2 ------------------------------------------------------------------------------------------
 
 FORMER = {
-    "_other_direction.py": "on_demand/codec.py",
+    "_details.py": "on_demand/codec.py",
     **{f"_runtime/{name}.py": f"on_demand/{name}.py" for name in ("mistakes", "pipes", "places", "sent")},
     "_runtime/pydantic/properties.py": "on_demand/properties.py",
     "_runtime/trace/trace.py": "on_demand/trace.py",

@@ -101,9 +101,9 @@ SCHEMA = schema_of(
 )
 
 
-@pytest.fixture(scope="module")
-def soft(packages: Packages) -> ModuleType:
-    return packages.of(SCHEMA)
+@pytest.fixture(scope="module", params=[True, False], ids=["written", "reflected"])
+def soft(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
+    return packages.of(SCHEMA, is_used=request.param)
 
 
 def decode(soft: ModuleType, name: str, raw: Any) -> tuple[Any, list[tuple[str | int, ...]]]:

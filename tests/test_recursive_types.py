@@ -26,9 +26,9 @@ VALUE = {
 every_python = pytest.mark.every_python
 
 
-@pytest.fixture(scope="module")
-def acp(packages: Packages) -> ModuleType:
-    return packages.of(SCHEMA)
+@pytest.fixture(scope="module", params=[True, False], ids=["written", "reflected"])
+def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
+    return packages.of(SCHEMA, is_used=request.param)
 
 
 def nested(value: Any, depth: int) -> Any:

@@ -207,7 +207,7 @@ def test_packages_examples_and_projects_are_clean(checker: str, everything: Path
         assert run_pyright(everything, without=[] if DEEP else REPEATED) == {}
 
 
-FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/_other_direction.py"]
+FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/_details.py"]
 
 
 @pytest.mark.full

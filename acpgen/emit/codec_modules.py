@@ -1,4 +1,4 @@
-"""Views of the two modules of a codec: for what the roles receive and send, and for the rest, on demand."""
+"""The view of `codec.py`: functions for what the roles receive and send."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KINDS: dict[type, type[DefinitionCodec]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecView:
-    """One module: the definitions that it decodes, the classes that it encodes, and the readers of bounded scalars.
+    """The definitions that a package decodes, the classes that it encodes, and the readers of bounded scalars.
 
     `bare` has the classes that only have the property of `shared`, the class from which most others derive. `decoders`
-    has the types other than classes that `decode` accepts, each with its reader, in lines.
+    has the types other than classes that the module decodes, each with its reader, in lines.
     """
 
     decoded: Sequence[DefinitionCodec]
@@ -39,11 +39,6 @@ class CodecView:
     bare: Collection[str]
     shared: StructCodec | None
     decoders: Sequence[Code]
-
-    @property
-    def is_empty(self) -> bool:
-        """True if nothing is left for this module."""
-        return not (self.decoded or self.encoded or self.decoders)
 
     @property
     def parts(self) -> Iterator[tuple[str, DefinitionCodec]]:
@@ -66,53 +61,41 @@ class CodecView:
         return [view for view in self.encoded if view.definition.name in self.bare]
 
 
-def codec_views(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
-    """The view of `codec.py` for `roles`, and that of the module for all else."""
-    received, sent = _directions(model, roles)
+def codec_view(model: ir.Model, received: Collection[str], sent: Collection[str]) -> CodecView:
+    """The view of the module with functions for what is `received` and for what is `sent`."""
     classes, reading, writing = Classes(model), Reading(model), Writing(model)
     views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
-    shared = StructCodec(classes.shared, reading, writing) if bare and classes.shared else None
-    table, named = list(_table(views, model, reading)), _named(model.definitions)
-    near = _named(each for each in model.definitions if each.name in received)
-
-    def view(*, is_near: bool) -> CodecView:
-        decoded = [each for each in views if (each.definition.name in received) is is_near]
-        encoded = [each for each in views if (each.definition.name in sent) is is_near]
-        plain = {each for each, _ in table if reading.primitive(ir.Ref(each.definition.name)) is not None}
-        return CodecView(
-            decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
-            encoded=[each for each in encoded if isinstance(each, StructCodec)],
-            named=[named[name] for name in sorted(named) if (name in near) is is_near],
-            bare=bare,
-            shared=shared if is_near else None,
-            decoders=entry_lines(
-                (each.hint, read) for each, read in table if (is_near if each in plain else each in decoded)
-            ),
-        )
-
-    return view(is_near=True), view(is_near=False)
+    decoded = [each for each in views if each.definition.name in received]
+    encoded = [each for each in views if each.definition.name in sent]
+    return CodecView(
+        decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
+        encoded=[each for each in encoded if isinstance(each, StructCodec)],
+        named=_named(each.definition for each in decoded),
+        bare=bare,
+        shared=StructCodec(classes.shared, reading, writing) if bare and classes.shared else None,
+        decoders=entry_lines(_table(decoded, model, reading)),
+    )
 
 
-def _table(
-    views: Iterable[DefinitionCodec], model: ir.Model, reading: Reading
-) -> Iterator[tuple[DefinitionCodec, Code]]:
+def _table(views: Iterable[DefinitionCodec], model: ir.Model, reading: Reading) -> Iterator[tuple[Code, Code]]:
     """The types other than classes, with their readers. Equal types are listed once."""
     seen: set[str] = {"str", "int", "float", "bool", "Any"}
     for view in views:
         key = _annotation(view.definition, model)
         if key not in seen and not isinstance(view.definition, ir.Struct):
-            yield view, reading.reader(ir.Ref(view.definition.name))
+            yield view.hint, reading.reader(ir.Ref(view.definition.name))
         seen.add(key)
 
 
-def _named(definitions: Iterable[ir.Definition]) -> dict[Code, NamedReader]:
-    """The readers of the bounded scalars in `definitions`, by name."""
+def _named(definitions: Iterable[ir.Definition]) -> list[NamedReader]:
+    """The readers of the bounded scalars in `definitions`, sorted."""
     # the decoder of an alias of a scalar has the bounds inline
     passing = (each for each in definitions if not (isinstance(each, ir.Alias) and isinstance(each.type, ir.Scalar)))
     types = (each for definition in passing for part in types_of(definition) for each in types_in(part))
     readers = (named_reader(each) for each in types if isinstance(each, ir.Scalar))
-    return {reader.name: reader for reader in readers if reader}
+    found = {reader.name: reader for reader in readers if reader}
+    return [found[name] for name in sorted(found)]
 
 
 def _annotation(definition: ir.Definition, model: ir.Model) -> str:
@@ -128,10 +111,10 @@ def _annotation(definition: ir.Definition, model: ir.Model) -> str:
 # --- The directions of values ----------------------------------------------------------------------------------------
 
 
-def _directions(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the definitions that a package decodes, and of those that it encodes.
+def used_directions(model: ir.Model, roles: Sequence[RoleRecord]) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the definitions that a package for `roles` receives, and of those that it sends.
 
-    A package decodes the params of the methods that its roles handle and the results of those that they call. It
+    It receives and decodes the params of the methods that its roles handle and the results of those that they call. It
     encodes the params of the latter and the results of the former.
     """
     both: list[ir.TypeExpr] = [ir.Ref(model.errors.object)] if model.errors.object else []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from typing import Literal
 
 from jinja2 import Environment
 
-from acpgen.emit.codec_modules import codec_views
-from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
+from acpgen.emit.codec_modules import codec_view, used_directions
+from acpgen.emit.details import DetailsView
+from acpgen.emit.imports import imported, isort_key, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, dotted, make_environment, place
@@ -25,7 +25,7 @@ _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MUL
 """Finds the public names that a module defines."""
 _STANDARD = {
     "collections.abc": ("Callable",),
-    "functools": ("partial",),
+    "functools": ("cache", "partial"),
     "re": ("findall",),
     "typing": ("Any", "Final", "TypeVar", "get_args", "overload"),
 }
@@ -36,11 +36,7 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for the
-other direction are in `_other_direction`. Common valid values are read inline; functions of `_decode` handle the rest.
-"""
-_REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, and both for types that no method uses.
-
-`decode` and `encode` of `codec` import it when they are first asked for one of these types.
+unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the rest.
 """
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias", "cast")
@@ -129,29 +125,27 @@ def origin_text(model: ir.Model) -> str:
 
 
 def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *, up: str) -> dict[str, str]:
-    """The codec for `roles`, and the module on demand for all else if anything is left for it."""
-    near, far = codec_views(model, [role.record for role in roles])
-    body = Code(environment.get_template("codec/body.jinja").render(codec=near, has_more=not far.is_empty))
+    """The codec for `roles`, and the details of the types for which it has no functions."""
+    received, sent = used_directions(model, [role.record for role in roles])
+    view, details = codec_view(model, received, sent), DetailsView(model, received, sent)
+    body = Code(environment.get_template("codec/body.jinja").render(codec=view))
+    return {
+        "codec.py": _codec_module(environment, body, up=up),
+        "_details.py": environment.get_template("details.py.jinja").render(details=details),
+    }
+
+
+def _codec_module(environment: Environment, body: Code, *, up: str) -> str:
+    """The module with `body`, and imports of what that uses."""
     names = {"_base": _BASE_NAMES, "_decode": _PUBLIC.findall(copied("_decode"))}
     sources = {f"{up}{dotted(place(module))}": found for module, found in names.items()}
-    explaining = {f"{up}{dotted(place('decision'))}": ["explain"]}
-    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, sources={**sources, **explaining})}
-    if not far.is_empty:
-        sources[".codec"] = defined(body)
-        body = Code(environment.get_template("codec/other_direction.jinja").render(codec=far))
-        files["_other_direction.py"] = _codec_module(environment, _REST_DOC, body, sources=sources)
-    return files
-
-
-def _codec_module(environment: Environment, doc: str, body: Code, *, sources: Mapping[str, Collection[str]]) -> str:
-    """A module of the codec. `sources` has the names in other modules that `body` may use."""
-    found = used(body, {"types", *(name for names in [*_STANDARD.values(), *sources.values()] for name in names)})
+    sources[f"{up}{dotted(place('decision'))}"] = ["explain"]
+    found = used(body, {name for names in [*_STANDARD.values(), *sources.values()] for name in names})
     modules = {module: [name for name in found if name in names] for module, names in {**_STANDARD, **sources}.items()}
-    imports = [imported(each, modules[each]) for each in sorted(sources) if modules[each]]
+    imports = [imported(each, modules[each]) for each in sources]
     return environment.get_template("codec.py.jinja").render(
-        module_doc=docstring(doc, 0),
+        module_doc=docstring(_CODEC_DOC, 0),
         standard=[Code(f"from {each} import {listed(modules[each])}") for each in _STANDARD if modules[each]],
-        types=Code("from . import types") if "types" in found else None,
         imports=imports,
         is_marked=any("\n" in statement for statement in imports),
         body=body,

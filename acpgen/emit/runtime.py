@@ -69,6 +69,7 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "misnamed": (),
     "mistakes": (),
     "places": (),
+    "reflection": (),
 }
 """The modules of every package, each with its public names."""
 

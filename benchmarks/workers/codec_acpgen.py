@@ -1,11 +1,8 @@
 """The codec of a generated package, and JSON as its connections read and write it."""
 
 import importlib
-import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -17,17 +14,10 @@ codec = importlib.import_module(f"{package.name}.codec")
 options = importlib.import_module(package.name).ConnectionOptions()
 
 
-def function(name: str) -> Callable[[Any], Any]:
-    """A function of the codec; those for the other direction are in a module of their own."""
-    module = codec if hasattr(codec, name) else importlib.import_module(f"{package.name}._other_direction")
-    found: Callable[[Any], Any] = getattr(module, name)
-    return found
-
-
 def prepare(message: Message) -> Calls:
     """The functions that the routes of the package have for the type."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", message.type).lower()
-    decode, encode = function(f"decode_{name}"), function(f"encode_{name}")
+    kind = getattr(codec.types, message.type)
+    decode, encode = codec.DECODERS[kind], codec.ENCODERS[kind]
     loads, dumps = options.loads, options.dumps
     key = "result" if message.kind == "response" else "params"
     value = decode(message.payload)

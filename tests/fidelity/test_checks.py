@@ -13,7 +13,7 @@ import pytest
 
 from tests.fidelity.checking import Check
 from tests.fidelity.subjects import SUBJECTS
-from tests.support import Packages, codec_modules
+from tests.support import Packages
 
 Plant = Callable[[ModuleType, pytest.MonkeyPatch], None]
 SUBJECT = next(subject for subject in SUBJECTS if subject.label == "v1-2026-11-02")
@@ -26,7 +26,7 @@ def instead(name: str, make: Callable[[Any], Any]) -> Plant:
         home = sys.modules[acp.DecodeError.__module__]
         right = vars(home)[name]
         wrong = make(right)
-        for module in (home, *codec_modules(acp)):
+        for module in (home, acp.codec):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, wrong)
         for kind in [kind for kind, read in acp.codec.DECODERS.items() if read is right]:

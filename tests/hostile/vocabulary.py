@@ -47,7 +47,7 @@ def clean_vocabulary() -> Vocabulary:
     found: dict[str, set[str]] = defaultdict(set)
     for files in _clean_packages():
         for path, words in vocabulary(files).items():
-            found[_counterpart(path)] |= words
+            found[path] |= words
     return {path: frozenset(words) for path, words in found.items()}
 
 
@@ -55,19 +55,13 @@ def strangers(files: Mapping[str, str]) -> dict[str, list[str]]:
     """The words of a package, by module, that no package of a bundled schema has."""
     clean = clean_vocabulary()
     words = vocabulary(files, passed=clean_texts())
-    found = {path: sorted(each - clean[_counterpart(path)]) for path, each in words.items()}
+    found = {path: sorted(each - clean[path]) for path, each in words.items()}
     return {path: strange for path, strange in found.items() if strange}
-
-
-def _counterpart(path: str) -> str:
-    """The module that consists of the same code: the codec has two, by direction."""
-    return "codec.py" if path == "_other_direction.py" else path
 
 
 def vocabulary(files: Mapping[str, str], *, passed: frozenset[str] = frozenset()) -> Vocabulary:
     """The words of each module of a package but those in `passed`; its own functions and types count as one."""
-    codec = [files[path] for path in ("codec.py", "_other_direction.py") if path in files]
-    functions = {name for text in codec for node in ast.parse(text).body for name in _defined(node)}
+    functions = {name for node in ast.parse(files["codec.py"]).body for name in _defined(node)}
     classes = _classes(files["types.py"]) | _classes(files["errors.py"])
     return {
         path: frozenset(_words(ast.parse(text), functions=functions, classes=classes))

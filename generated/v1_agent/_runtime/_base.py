@@ -102,6 +102,7 @@ class Bounds(Record):
     minimum: float | None = None
     maximum: float | None = None
     min_length: int | None = None
+    min_items: int | None = None
 
 
 def without_part(what: str, part: str) -> ImportError:

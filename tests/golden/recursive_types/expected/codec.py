@@ -6,13 +6,14 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the other direction are in `_other_direction`. Common valid values are read inline; functions of `_decode` handle the
+the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the
 rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from re import findall
 from typing import Any, Final, TypeVar, overload
 
@@ -114,26 +115,27 @@ def encode_ping_response(value: types.PingResponse) -> dict[str, Any]:
 
 
 def named(prefix: str, kind: Any) -> Any:
-    """The function for a class of `types`: `decode_some_type` for `SomeType`. None for all else."""
+    """The function for a class of `types`: `decode_some_type` for `SomeType`. None where there is none."""
     name = getattr(kind, "__name__", "")
-    if vars(types).get(name) is not kind:
-        return None
-    function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
-    return globals().get(function) or getattr(other_direction(), function, None)
+    words = findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
+    return globals().get(prefix + "_".join(words).lower()) if vars(types).get(name) is kind else None
 
 
-def other_direction() -> Any:
-    """The functions for the other direction. They are imported when somebody asks for one."""
-    from . import _other_direction
+@cache
+def unused() -> Any:
+    """The functions for the unused direction, made from annotations. Imported when somebody asks for one."""
+    from . import codec
+    from ._details import DETAILS
+    from ._runtime.reflection import Reflection
 
-    return _other_direction
+    return Reflection(codec, DETAILS)
 
 
 class Decoders(dict[Any, Callable[[Any], Any]]):
     """The decoders by type. That of a class is found by its name when it is first used."""
 
     def __missing__(self, kind: Any) -> Callable[[Any], Any]:
-        read: Callable[[Any], Any] = named("decode_", kind) or other_direction().MORE_DECODERS[kind]
+        read: Callable[[Any], Any] = named("decode_", kind) or unused().decoder(kind)
         self[kind] = read
         return read
 
@@ -144,6 +146,8 @@ class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
     def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
         for base in kind.__mro__:
             write: Callable[[Any], dict[str, Any]] | None = self.get(base) or named("encode_", base)
+            if write is None and base.__module__ == types.__name__:
+                write = unused().encoder(base)
             if write is not None:
                 self[base] = write
                 return write
