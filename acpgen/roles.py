@@ -117,8 +117,11 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-_SERVING = ("streams", "routing", "hosting", "asgi_http", "asgi_application")
-_CONNECTING = ("streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote_transport")
+_SERVING = ("shared_memory", "streams", "routing", "hosting", "asgi_http", "asgi_application")
+_CONNECTING = (
+    *("shared_memory", "streams", "remote_failures", "remote_post"),
+    *("remote_http", "remote_socket", "remote_transport"),
+)
 
 _RECORDS: Mapping[Role, RoleRecord] = {
     Role.AGENT: RoleRecord(

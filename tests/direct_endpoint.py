@@ -89,7 +89,7 @@ class DirectEndpoint:
         null_ids: Any = True,
     ) -> None:
         self._on_request, self._on_notification, self._routes = on_request, on_notification, routes or {}
-        self.cancellation, self.null_ids = cancellation, null_ids
+        self.cancellation, self.null_ids, self.in_flight = cancellation, null_ids, self
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class DirectEndpoint:
         try:
             work = self._on_request(message.method, message.value) if route is None else route(message)
             result = await work
-            if not isinstance(result, self.acp.endpoint.Sent):
+            if not isinstance(result, self.acp.in_flight.Sent):
                 self.send(self.acp.message.Message("result", result, message.method, message.id))
             succeeded = True
         except self.acp.RequestError as error:
@@ -216,7 +216,7 @@ class DirectEndpoint:
         how = self.cancellation
         if how is not None and message.method == how.method and message.value[how.key] in self._requests:
             self._requests[message.value[how.key]].cancel()
-        if self.handshake.step is self.acp.state.Step.AWAITED:
+        if self.handshake.step == "awaited":
             return
         turn = asyncio.Event()
         token = _turn.set(turn)

@@ -371,7 +371,7 @@ class Server:
 
         They are found in the budgets that exist, wherever the application keeps them.
         """
-        budget = importlib.import_module(f"{self.acp.__name__}.message").Budget
+        budget = importlib.import_module(f"{self.acp.__name__}.shared_memory").SharedMemory
         return sum(each.bytes for each in gc.get_objects() if type(each) is budget)
 
     def check_empty(self) -> None:

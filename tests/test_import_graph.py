@@ -72,7 +72,7 @@ def test_no_room_imports_one_above_it() -> None:
 # --- The runtime -----------------------------------------------------------------------------------------------------
 
 RUNTIME = {path.stem: path for path in (REPOSITORY / "templates/runtime").rglob("*.py") if path.stem != "__init__"}
-LAYERS = ("core", "trace", "handlers", "versions", "stdio", "process", "proxy", "network")
+LAYERS = ("core", "trace", "handlers", "threads", "versions", "streams", "stdio", "process", "proxy", "network")
 """The folders of the runtime from the bottom up."""
 HOOKS = {("_base", "pydantic_schema")}
 """The classes have a hook that pydantic calls; what it imports reads the classes."""

@@ -31,10 +31,12 @@ ADDED = {
         "asgi_http.py",
         "hosting.py",
         "routing.py",
+        "shared_memory.py",
         "streams.py",
         "sessions.py",
     },
     "client": {
+        "shared_memory.py",
         "streams.py",
         "remote.py",
         "remote_http.py",

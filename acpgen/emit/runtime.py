@@ -69,13 +69,12 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "answers": (),
     "capabilities": ("CapabilityError", "advertise"),
     "connection": ("Connection",),
     "endpoint": (),
-    "json_text": (),
+    "in_flight": (),
     "log": (),
-    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
+    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "on_demand/decorated": (),
     "on_demand/selection": (),
     "on_demand/sent": (),
@@ -83,11 +82,13 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "on_demand/trace_file": (),
     "options": ("ConnectionOptions",),
     "pending": (),
+    "read_loop": (),
     "state": (),
+    "stream_transport": ("StreamTransport",),
     "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
     "transport": (
-        *("ByteTransport", "MemoryTransport", "StreamTransport", "Transport"),
+        *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
         *("current_peer_kind", "memory_transports"),
     ),
 }

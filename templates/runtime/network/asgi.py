@@ -12,8 +12,8 @@ from collections.abc import Collection
 from functools import partial
 
 from .asgi_application import LOCAL_HOSTS, AsgiApp
+from .connection import check_factory
 from .decision import explains
-from .dispatch import check_factory
 from .hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .options import ConnectionOptions, options_or_default
 from .stdio import AnyFactory, serve_agent

@@ -17,9 +17,8 @@ from ._base import Cancellation, Record
 from .capabilities import value_at
 from .dispatch import ConnectionClosed, PeerKind
 from .errors import InvalidRequestError
-from .json_text import dumps_json
 from .log import logger
-from .message import Message, Unreadable
+from .message import Message, Unreadable, dumps_json
 from .options import ConnectionOptions
 from .passing import Passed, PassingWire, name_text, scan, with_text, written
 from .transport import Transport

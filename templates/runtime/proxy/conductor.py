@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from ._base import UNSET
 from .chain import Form, Junction, form_of, passing_pair
+from .connection import by_version, check_factory, version_of
 from .decision import explains
-from .dispatch import ConnectionClosed, PeerKind, by_version, check_factory, version_of
+from .dispatch import ConnectionClosed, PeerKind
 from .errors import InternalError, InvalidRequestError, RequestError
 from .forms import FORMS
 from .hop import Hop

@@ -15,8 +15,9 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from ..dispatch import PeerKind
 from ..log import log_program_end
 from ..options import ConnectionOptions
+from ..stream_transport import LineBuffer, LineWriter
 from ..tasks import running_loop
-from ..transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter
+from ..transport import PEER_KIND, ByteTransport
 from .standard_streams import STDERR, private_wire
 
 _CHUNK: Final = 2**16
