@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
+from tests.support import runtime_module
+
 _turn: ContextVar[asyncio.Event | None] = ContextVar("_turn", default=None)
 """That of the notification in whose handler the code runs: set to let the next message be taken."""
 
@@ -35,7 +37,7 @@ class End:
         self.other.inbox.put_nowait(message)
 
     async def write(self, line: bytes) -> None:
-        self.send(self.acp.message.message_of(json.loads(line)))
+        self.send(runtime_module(self.acp, "message").message_of(json.loads(line)))
 
     async def read(self) -> bytes | None:
         message = await self.inbox.get()
@@ -69,7 +71,7 @@ class DirectEndpoint:
     ) -> None:
         self.acp, self.options, self.peer_kind = end.acp, options, end.peer_kind
         self.loop: Any = asyncio.get_running_loop()
-        self.handshake = end.acp.state.Handshake()
+        self.handshake = runtime_module(end.acp, "state").Handshake()
         self.reason: Any = None
         self._end, self._closing, self._on_refused = end, closing, on_refused
         self._pending: dict[Any, asyncio.Future[Any]] = {}
@@ -129,7 +131,7 @@ class DirectEndpoint:
         await self.wait_closed()
 
     def check_loop(self) -> Any:
-        return self.acp.tasks.check_loop(self.loop)
+        return runtime_module(self.acp, "tasks").check_loop(self.loop)
 
     # --- What this side sends ------------------------------------------------------------------------------------
 
@@ -144,11 +146,11 @@ class DirectEndpoint:
         number, self._count = self._count, self._count + 1
         future = self._pending[number] = self.loop.create_future()
         try:
-            self.send(self.acp.message.Message("request", params, method, number))
+            self.send(runtime_module(self.acp, "message").Message("request", params, method, number))
             return await future
         except asyncio.CancelledError:
             if self.reason is None and (how := self.cancellation) is not None:
-                self.send(self.acp.message.Message("notification", {how.key: number}, how.method))
+                self.send(runtime_module(self.acp, "message").Message("notification", {how.key: number}, how.method))
             raise
         finally:
             del self._pending[number]
@@ -183,15 +185,15 @@ class DirectEndpoint:
             self._requests[message.id] = asyncio.create_task(self._respond(message))
 
     def _error(self, error: Any, number: Any) -> Any:
-        return self.acp.message.Message("error", error.to_json(), id=number)
+        return runtime_module(self.acp, "message").Message("error", error.to_json(), id=number)
 
     async def _respond(self, message: Any) -> None:
         succeeded, route = False, self._routes.get(message.method)
         try:
             work = self._on_request(message.method, message.value) if route is None else route(message)
             result = await work
-            if not isinstance(result, self.acp.in_flight.Sent):
-                self.send(self.acp.message.Message("result", result, message.method, message.id))
+            if not isinstance(result, runtime_module(self.acp, "in_flight").Sent):
+                self.send(runtime_module(self.acp, "message").Message("result", result, message.method, message.id))
             succeeded = True
         except self.acp.RequestError as error:
             if self._on_refused is not None:
@@ -204,7 +206,9 @@ class DirectEndpoint:
                 self._error(self.acp.errors.ERROR_CLASSES.get(-32800, self.acp.errors.InternalError)(), message.id)
             )
         except Exception as error:  # noqa: BLE001 - whatever a handler raises
-            self.acp.log.log_handler_failure(message.method, error, is_closed=self.reason is not None)
+            runtime_module(self.acp, "log").log_handler_failure(
+                message.method, error, is_closed=self.reason is not None
+            )
             with suppress(self.acp.ConnectionClosed):
                 self.send(self._error(self.acp.errors.InternalError(), message.id))
         finally:
@@ -231,4 +235,6 @@ class DirectEndpoint:
         try:
             await self._on_notification(message.method, message.value)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises
-            self.acp.log.log_handler_failure(f"the notification {message.method}", error, is_closed=False)
+            runtime_module(self.acp, "log").log_handler_failure(
+                f"the notification {message.method}", error, is_closed=False
+            )

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from acpgen.emit.helpers import FOLDER
-from acpgen.emit.runtime import HEADER
+from acpgen.emit.runtime import HEADER, place
 from acpgen.output import LOCK_NAME
 from tests import package_cache
 from tests.command_line import Outcome, build_package, run_acpgen, tree
@@ -35,9 +35,11 @@ WHOLE = "v1_agent"
 
 _RUNTIME = REPOSITORY / "templates" / "runtime"
 _HELPERS = REPOSITORY / "schema" / "helpers"
-_RUNTIME_FILES = {"/".join(path.relative_to(_RUNTIME).parts[1:]): path for path in _RUNTIME.rglob("*.py")}
-"""The files of the runtime by their place in a package, which has no folders for their layers."""
-_OF_PACKAGE = re.compile(r"^from \.{2,3}\w+ import (?:[^(\n]+|\([^)]*\))\n", re.MULTILINE)
+_RUNTIME_FILES = {f"{place(path.stem)}.py": path for path in _RUNTIME.glob("*/*.py") if path.stem != "__init__"} | {
+    f"_runtime/{path.relative_to(_RUNTIME).as_posix()}": path for path in _RUNTIME.rglob("__init__.py")
+}
+"""The files of the runtime by their place in a package."""
+_OF_PACKAGE = re.compile(r"^from \.{2,3}[\w.]+ import (?:[^(\n]+|\([^)]*\))\n", re.MULTILINE)
 """Imports of a helper from its package, which may have the names in another module."""
 
 _MOST_LINES = 60

@@ -15,6 +15,7 @@ from typing import Any
 from acpgen.config import SchemaChoice
 from tests.public_calls import Callee, called
 from tests.runtime_support import unchecked
+from tests.support import runtime_module
 from tests.test_dataclasses import Samples, model_for
 
 
@@ -63,7 +64,7 @@ class World:
         self._stack.push_async_callback(self.connection.close)
         stub = getattr(self.one, name)(self.connection)
         bases = {"RemoteClient": (self.one, "Agent"), "RemoteAgent": (self.helpers, "SessionClient")}
-        base = getattr(*bases[name], None) or importlib.import_module(f"{self.acp.__name__}.dispatch").Handler
+        base = getattr(*bases[name], None) or runtime_module(self.acp, "dispatch").Handler
         handler = base(stub)
         self.connection.start(handler)
         self.sessions = handler if name == "RemoteAgent" else self.sessions
@@ -140,7 +141,7 @@ class World:
         return await self.helpers.Terminals().create(self.command())
 
     def handler(self) -> Any:
-        base = getattr(self.one, "Agent", None) or importlib.import_module(f"{self.acp.__name__}.dispatch").Handler
+        base = getattr(self.one, "Agent", None) or runtime_module(self.acp, "dispatch").Handler
         return base(self.client)
 
     def update(self) -> Any:

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.runtime_support import V1, items_in
+from tests.support import runtime_module
 
 __all__ = ["V1", "Answer", "Client", "Exchange", "Server", "Socket", "asgi_of", "settled"]
 
@@ -371,7 +372,7 @@ class Server:
 
         They are found in the budgets that exist, wherever the application keeps them.
         """
-        budget = importlib.import_module(f"{self.acp.__name__}.shared_memory").SharedMemory
+        budget = runtime_module(self.acp, "shared_memory").SharedMemory
         return sum(each.bytes for each in gc.get_objects() if type(each) is budget)
 
     def check_empty(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import inspect
 import itertools
 import json
@@ -23,6 +22,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import pytest
 
 from acpgen.config import SchemaChoice
+from tests.support import runtime_module
 
 T = TypeVar("T")
 
@@ -268,7 +268,7 @@ async def at_rest(measure: Callable[[], T]) -> T:
 async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, **options: Any) -> tuple[Any, Any]:
     """A connection over two pipes, as `run_agent` opens it, and its handler; it has to be started."""
     chosen = acp.ConnectionOptions(**options)
-    pipes = importlib.import_module(f"{acp.__name__}.on_demand.pipes")
+    pipes = runtime_module(acp, "pipes")
     limits = {"max_message_bytes": chosen.max_message_bytes, "max_write_buffer_bytes": chosen.max_write_buffer_bytes}
     connection = acp.Connection(pipes.PipeTransport(stdin, stdout, **limits), chosen)
     return connection, kind(stub_of(acp, kind, connection))

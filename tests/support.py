@@ -21,6 +21,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
+from acpgen.emit.runtime import dotted, place
 from acpgen.ir.model import Model, Options
 from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
@@ -112,7 +113,7 @@ def package_files(
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
     folder = package_folder(sources, roles=roles, options=options)
-    paths = [path for path in (*folder.iterdir(), *folder.glob("on_demand/*.py")) if path.is_file()]
+    paths = [path for path in (*folder.iterdir(), *folder.glob("_runtime/**/*.py")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
@@ -202,10 +203,17 @@ def schema_of(**definitions: Any) -> dict[str, Any]:
 
 
 def codec_modules(acp: ModuleType) -> list[ModuleType]:
-    """The modules with the functions of a package's codec: for its roles, and on demand for all else."""
-    on_demand = Path(acp.codec.__file__).parent / "on_demand" / "codec.py"
-    more = [importlib.import_module(f"{acp.__name__}.on_demand.codec")] if on_demand.is_file() else []
+    """The modules with the functions of a package's codec: for its roles, and for the other direction."""
+    other = Path(acp.codec.__file__).parent / "_other_direction.py"
+    more = [importlib.import_module(f"{acp.__name__}._other_direction")] if other.is_file() else []
     return [acp.codec, *more]
+
+
+def runtime_module(acp: ModuleType, name: str) -> Any:
+    """A module of a package's runtime, wherever it lies. `acp` may be the folder of a version."""
+    is_version = not (Path(str(acp.__file__)).parent / "_runtime").is_dir()
+    package = acp.__name__.rpartition(".")[0] if is_version else acp.__name__
+    return importlib.import_module(f"{package}.{dotted(place(name))}")
 
 
 def codec_functions(acp: ModuleType) -> dict[str, Any]:

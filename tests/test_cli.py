@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 import acpgen
 from acpgen.diagnostics import input_error
-from acpgen.emit.runtime import copied_modules
+from acpgen.emit.runtime import copied_files, copied_modules
 from acpgen.roles import Role
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.support import REPOSITORY, schema_of
@@ -32,8 +32,8 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    *("on_demand/codec.py", "on_demand/properties.py", "on_demand/secrets.py"),
-    *(f"{module}.py" for module in copied_modules((Role.AGENT,), runtime=True)),
+    *("_other_direction.py", "_runtime/pydantic/properties.py", "_runtime/trace/secrets.py"),
+    *copied_files(copied_modules((Role.AGENT,), runtime=True)),
     "py.typed",
 }
 
@@ -171,7 +171,8 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
 
 def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
     with_it = folder.build("plain.json", "--role", "both")
-    runtime = {"options.py", "process.py", "connection.py", "spawn.py", "stdio.py", "transport.py"}
+    names = ("options", "process", "connection", "spawn", "stdio", "transport")
+    runtime = {f"_runtime/{name}.py" for name in names}
     assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
 
     without = folder.build("plain.json", "--role", "both", "--no-runtime")
@@ -220,7 +221,7 @@ def test_a_dry_run_tells_new_changed_and_stale_files_apart(folder: Folder) -> No
     assert plan["client.py"] == "delete"
     assert plan["errors.py"] == "create"
     assert plan["types.py"] == "update"
-    assert not {"calls.py", "dispatch.py"} & plan.keys()
+    assert not {"_runtime/answers.py", "_runtime/dispatch.py"} & plan.keys()
     assert folder.times() == before
 
 
@@ -287,7 +288,7 @@ def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) ->
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # as git does in a checkout on Windows
     assert "update out/acpgen.lock" not in build()
     template.write_bytes(template.read_bytes() + b"# changed\n")
-    assert "update out/transport.py" in build()
+    assert "update out/_runtime/transport.py" in build()
     assert "update out/acpgen.lock" not in build()
     module.write_bytes(module.read_bytes() + b"# changed\n")
     assert "update out/acpgen.lock" in build()
@@ -352,7 +353,7 @@ def test_a_changed_schema_updates_only_what_it_changes(folder: Folder) -> None:
     folder.write("plain.json", ODD)
     folder.build()
     changed = {name for name, time in folder.times().items() if time != before[name]}
-    assert changed == {"types.py", "on_demand/codec.py", "__init__.py", "acpgen.lock"}
+    assert changed == {"types.py", "_other_direction.py", "__init__.py", "acpgen.lock"}
 
 
 def test_the_same_schema_gives_the_same_bytes_wherever_it_is(folder: Folder, tmp_path: Path) -> None:

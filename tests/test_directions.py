@@ -74,9 +74,9 @@ async def main():
 
 assert asyncio.run(main()) == {{"stopReason": "end_turn"}}
 assert Peer.sent == [{{"type": "text", "text": "t"}}]
-print(sorted(name for name in sys.modules if "on_demand" in name))
+print(sorted(name for name in sys.modules if "direction" in name))
 acp.decode(acp.SessionNotification, {update!r})
-print(sorted(name for name in sys.modules if "on_demand" in name))
+print(sorted(name for name in sys.modules if "direction" in name))
 """
 
 
@@ -84,7 +84,7 @@ def test_an_agent_does_without_the_other_direction(tmp_path: Path) -> None:
     write_package(package_files(SchemaChoice(), roles=(Role.AGENT,)), tmp_path / "lean")
     script = SCRIPT.format(name="lean", prompt=PROMPT, update=UPDATE)
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.stdout.splitlines() == ["[]", "['lean.on_demand', 'lean.on_demand.codec']"], run.stderr
+    assert run.stdout.splitlines() == ["[]", "['lean._other_direction']"], run.stderr
 
 
 def test_a_subclass_is_encoded_as_its_nearest_base_in_whichever_module_that_is(one_sided: ModuleType) -> None:

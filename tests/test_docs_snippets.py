@@ -303,8 +303,10 @@ def test_the_table_of_extensions_is_complete() -> None:
 def test_the_table_of_files_is_complete(played: Played) -> None:
     table = section(page("package.md"), "Files")
     packages = [played.folder / name for name in ("demo", "chat_acp", "remote_acp", "proxy_acp")]
-    files = {path.name for package in packages for path in package.iterdir() if path.is_file()}
-    assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
+    paths = [path for package in packages for path in package.iterdir() if path.name != "__pycache__"]
+    names = {f"{path.name}{'/' * path.is_dir()}" for path in paths}
+    rows = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
+    assert set(re.findall(r"`([\w./]+)`", " ".join(rows))) == names
 
 
 def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> None:

@@ -226,7 +226,7 @@ def _skeleton(text: str) -> str:
 
 MODULES = {
     *(path.stem for path in (REPOSITORY / "templates" / "runtime").glob("*/*.py")),
-    *("agent", "client", "codec", "errors", "methods", "on_demand", "types", "versions", None),
+    *("agent", "client", "codec", "errors", "methods", "types", "versions", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),

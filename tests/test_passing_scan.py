@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from acpgen.ir.model import Options
 from acpgen.roles import Role
 from tests.runtime_support import V1
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 NAMES = st.sampled_from(["id", "method", "params", "", "a b", 'a"b', "\\", "\u2028", "é", "😀", "\n", "\x7f"])
 VALUES = st.recursive(
@@ -38,7 +38,7 @@ def objects(draw: st.DrawFn) -> str:
 @pytest.fixture(scope="module")
 def passing(packages: Packages) -> ModuleType:
     package = packages(V1, roles=(Role.PROXY,), options=Options(open=True, keep_unknown=True))
-    found: ModuleType = __import__(f"{package.__name__}.passing", fromlist=["scan"])
+    found: ModuleType = runtime_module(package, "passing")
     return found
 
 

@@ -75,7 +75,8 @@ def public_names(package: Path, module: str) -> Names:
     path = path if path.exists() else package / f"{module}.py"
     if not path.exists():
         return {}
-    known = {name: node for file in package.rglob("*.py") for name, node in definitions(parsed(file)).items()}
+    files = sorted(package.rglob("*.py"), key=lambda file: ("helpers" in file.parts) == (module == "helpers"))
+    known = {name: node for file in files for name, node in definitions(parsed(file)).items()}  # the last one counts
     from_schema = {name for file in package.rglob("types.py") for name in schema_names(parsed(file))}
     by_schema = {"Agent", "Client", "Proxy", "RemoteAgent", "RemoteClient"}  # their members are the methods
     return {

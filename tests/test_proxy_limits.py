@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 import tracemalloc
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from acpgen.ir.model import Options
 from acpgen.roles import Role
 from tests.runtime_support import V1, run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 MOST_WAITING = 64
 """The messages in an inbox before senders wait."""
@@ -104,7 +103,7 @@ def test_long_names_of_methods_are_not_kept(acp: ModuleType) -> None:
 def test_the_budget_of_a_client_holds_for_what_is_overridden(packages: Packages) -> None:
     """All connections of a client on the network share it: that of the transport, also where a chain is between."""
     acp = packages(V1, roles=(Role.PROXY,), options=Options(open=True, keep_unknown=True), remote=True)
-    options = acp.ConnectionOptions(wire=import_module(f"{acp.__name__}.passing").PassingWire)
+    options = acp.ConnectionOptions(wire=runtime_module(acp, "passing").PassingWire)
 
     async def from_client(self: Any, call: Any) -> Any:
         await asyncio.get_running_loop().create_future()
@@ -113,8 +112,8 @@ def test_the_budget_of_a_client_holds_for_what_is_overridden(packages: Packages)
 
     async def main() -> None:
         client, near = acp.memory_transports()
-        transport = import_module(f"{acp.__name__}.transport").LineTransport(near, options)
-        transport.budget = import_module(f"{acp.__name__}.shared_memory").SharedMemory(2**15)
+        transport = runtime_module(acp, "transport").LineTransport(near, options)
+        transport.budget = runtime_module(acp, "shared_memory").SharedMemory(2**15)
         serving = asyncio.ensure_future(acp.serve_conductor([kind], [sys.executable, "-c", "input()"], transport))
         await client.write(line(id=0, method="initialize", params={"protocolVersion": 1}))
         for number in range(1, 10):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -15,40 +14,34 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.emit.data_tables import merged_sessions
-from acpgen.emit.runtime import remote_modules
 from acpgen.ir.model import Model
 from acpgen.output import LOCK_NAME
-from acpgen.roles import Role
 from tests.command_line import build_package, tree
 from tests.project_support import Project, negotiating_schema
-from tests.support import import_folder, model_of
+from tests.support import import_folder, model_of, runtime_module
 
 BOTH = ("--protocol", "1", "--protocol", "2")
-ADDED = {
-    "agent": {
-        "asgi.py",
-        "asgi_application.py",
-        "asgi_http.py",
-        "hosting.py",
-        "routing.py",
-        "shared_memory.py",
-        "streams.py",
-        "sessions.py",
-    },
-    "client": {
-        "shared_memory.py",
-        "streams.py",
-        "remote.py",
-        "remote_http.py",
-        "remote_failures.py",
-        "remote_post.py",
-        "remote_socket.py",
-        "remote_transport.py",
-        "sessions.py",
-    },
+PUBLIC = {
+    "agent": {"asgi.py"},
+    "client": {"remote.py"},
+    "both": {"asgi.py", "remote.py"},
+    "proxy": {"asgi_proxy.py", "bridge.py", "network.py"},
 }
-ADDED["both"] = ADDED["agent"] | ADDED["client"]
-ADDED["proxy"] = {*(f"{each}.py" for each in remote_modules(tuple(Role))), "sessions.py"} - {"asgi.py", "remote.py"}
+SERVING = {"asgi_application", "asgi_http", "hosting", "routing", "shared_memory", "streams"}
+CONNECTING = {
+    "remote_failures",
+    "remote_http",
+    "remote_post",
+    "remote_socket",
+    "remote_transport",
+    "shared_memory",
+    "streams",
+}
+PRIVATE = {"agent": SERVING, "client": CONNECTING, "both": SERVING | CONNECTING, "proxy": SERVING | CONNECTING}
+ADDED = {
+    role: {*PUBLIC[role], *(f"_runtime/network/{name}.py" for name in (*PRIVATE[role], "sessions", "__init__"))}
+    for role in PUBLIC
+}
 
 
 # --- The files ------------------------------------------------------------------------------------------------------
@@ -99,14 +92,14 @@ def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("role", "modules"), [("both", "acp.spawn, acp.stdio"), ("proxy", "acp.conductor")])
-def test_importing_the_package_imports_none_of_them(role: str, modules: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("role", "below", "modules"), [("both", "", "spawn, stdio"), ("proxy", ".proxy", "conductor")])
+def test_importing_the_package_imports_none_of_them(role: str, below: str, modules: str, tmp_path: Path) -> None:
     build_package(tmp_path / "acp", "--role", role, *BOTH, "--remote")
-    names = sorted(path.removesuffix(".py") for path in ADDED[role])
+    names = sorted(path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in ADDED[role])
     script = (
         "import sys, acp\n"
         "for name in acp.__all__: getattr(acp, name)\n"
-        f"import acp.v1.helpers, acp.v2.helpers, {modules}\n"
+        f"import acp.v1.helpers, acp.v2.helpers\nfrom acp._runtime{below} import {modules}\n"
         f"names = {names!r}\n"
         "print([name for name in names if f'acp.{name}' in sys.modules or name in acp.__all__ or hasattr(acp, name)])"
     )
@@ -115,8 +108,7 @@ def test_importing_the_package_imports_none_of_them(role: str, modules: str, tmp
 
 
 def rules_of(folder: Path) -> Any:
-    import_folder(folder)
-    return importlib.import_module(f"{folder.name}.sessions")
+    return runtime_module(import_folder(folder), "sessions")
 
 
 @pytest.mark.full

@@ -6,7 +6,6 @@ import json
 import logging
 import sys
 import time
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.proxy.between import conducted, package
 from tests.runtime_support import run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 from tests.test_dataclasses import SOURCES
 
 pytestmark = [
@@ -59,7 +58,7 @@ def acp(packages: Packages) -> ModuleType:
 
 
 def split(acp: ModuleType) -> Any:
-    return import_module(f"{acp.__name__}.on_demand.decorated").split_line
+    return runtime_module(acp, "decorated").split_line
 
 
 @pytest.mark.parametrize("behind", BEHIND)

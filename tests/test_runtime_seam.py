@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.direct_endpoint import DirectEndpoint, ends
+from tests.support import runtime_module
 from tests.test_runtime_fallback import *  # noqa: F403
 from tests.test_runtime_order import *  # noqa: F403
 
@@ -23,8 +24,8 @@ def packages(packages: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatc
 
     def without_transport(*args: Any, **more: Any) -> ModuleType:
         acp = packages(*args, **more)
-        monkeypatch.setattr(acp.connection, "Endpoint", DirectEndpoint)
-        monkeypatch.setattr(acp.connection, "opened_for", lambda end, options, peer: end)
+        monkeypatch.setattr(runtime_module(acp, "connection"), "Endpoint", DirectEndpoint)
+        monkeypatch.setattr(runtime_module(acp, "connection"), "opened_for", lambda end, options, peer: end)
         monkeypatch.setattr(acp, "memory_transports", lambda *_: ends(acp))
         return acp
 

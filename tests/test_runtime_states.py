@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.runtime_support import V1, acp_log, run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 pytestmark = pytest.mark.every_python
 
@@ -28,7 +28,7 @@ def acp(packages: Packages) -> ModuleType:
 
 def test_each_state_of_a_connection_is_left_as_the_table_says(acp: ModuleType) -> None:
     async def main() -> None:
-        states = acp.state
+        states = runtime_module(acp, "state")
         events = ("read end", "finished", "stop", "cleaned up")
         ways: dict[Any, tuple[str, ...]] = {"open": ()}
         rest: list[Any] = ["open"]
@@ -53,7 +53,7 @@ def test_each_state_of_a_connection_is_left_as_the_table_says(acp: ModuleType) -
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_runs(acp: ModuleType, seed: int) -> None:
-    chance, handshake = random.Random(seed), acp.state.Handshake()
+    chance, handshake = random.Random(seed), runtime_module(acp, "state").Handshake()
     handshake.require("initialize")
     running, is_done = 0, False
     for _ in range(200):
@@ -71,7 +71,7 @@ def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_run
 
 
 def test_the_reading_always_comes_back_to_taking(acp: ModuleType) -> None:
-    table = acp.state.READING
+    table = runtime_module(acp, "state").READING
     states = {state for moves in table.values() for pair in moves.items() for state in pair}
     assert states == {"taking", "idle", "handling"}
     for start in states - {"taking"}:
@@ -89,7 +89,7 @@ class Eager:
     peer_kind = "process"
 
     def __init__(self, acp: ModuleType) -> None:
-        self.message = acp.message
+        self.message = runtime_module(acp, "message")
         self.waiting: list[Any] = []
         self.sent: list[Any] = []
 
@@ -129,7 +129,9 @@ def made(acp: ModuleType, on_notification: Callable[[str, Any], Awaitable[None]]
         return {method: params}
 
     options = acp.ConnectionOptions()
-    endpoint = acp.endpoint.Endpoint(transport, options, on_request=on_request, on_notification=on_notification)
+    endpoint = runtime_module(acp, "endpoint").Endpoint(
+        transport, options, on_request=on_request, on_notification=on_notification
+    )
     return endpoint, transport
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import stat
@@ -21,7 +20,7 @@ from acpgen.roles import Role
 from tests.command_line import run_acpgen
 from tests.remote_support import Client, Server, agent_for
 from tests.runtime_support import V1, V2, agent_of, client_of, pair, raw_peer, run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 pytestmark = pytest.mark.every_python
 
@@ -299,7 +298,7 @@ def test_connections_share_a_file(acp: ModuleType, tmp_path: Path) -> None:
 
 def test_a_connection_that_was_quiet_finds_the_file(acp: ModuleType, tmp_path: Path) -> None:
     """Meanwhile, another one has filled two files, and the one that it knows is gone."""
-    module = importlib.import_module(f"{acp.__name__}.on_demand.trace_file")
+    module = runtime_module(acp, "trace_file")
     path = tmp_path / "trace"
     quiet, other = (module.TraceFile(path, max_bytes=5_000, mask=None, name=each) for each in ("quiet", "other"))
     for number in range(100):
@@ -323,7 +322,7 @@ def test_a_connection_that_was_quiet_finds_the_file(acp: ModuleType, tmp_path: P
 )
 def test_a_message_is_one_line_of_json(acp: ModuleType, text: str, line: str) -> None:
     """Over HTTP and WebSocket, a message may have several lines."""
-    module = importlib.import_module(f"{acp.__name__}.on_demand.trace_file")
+    module = runtime_module(acp, "trace_file")
     assert module.payload(text.encode(), None, sender="agent", to="client") == line
 
 
@@ -389,7 +388,7 @@ class Agent(acp.Agent):
     async def initialize(self, params):
         return acp.InitializeResponse(protocol_version=1)
 acp.run_agent(Agent)
-print(sorted(name for name in sys.modules if "trace_file" in name or name.endswith("on_demand.trace")), file=sys.stderr)
+print(sorted(name for name in sys.modules if "trace_file" in name or name.endswith("trace.trace")), file=sys.stderr)
 """
 
 
@@ -401,7 +400,7 @@ def test_an_agent_on_stdio(acp: ModuleType, tmp_path: Path, name: str) -> None:
     hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
     command = [sys.executable, "-c", AGENT.format(acp=acp.__name__)]
     ran = subprocess.run(command, input=hello, env=variables, capture_output=True, timeout=SECONDS, check=True)
-    modules = [f"{acp.__name__}.on_demand.trace", f"{acp.__name__}.on_demand.trace_file"]
+    modules = [f"{acp.__name__}._runtime.trace.{each}" for each in ("trace", "trace_file")]
     assert ran.stderr.decode().splitlines()[-1] == str(modules if name else [])
     if name:
         assert [line["msg"] for line in messages(tmp_path / name)] == list(map(json.loads, [hello, ran.stdout]))

@@ -14,7 +14,6 @@ import tracemalloc
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -23,7 +22,7 @@ import pytest
 
 from tests.runtime_agents import AgentProcess, command, environment
 from tests.runtime_support import V1, RawPeer, acp_log, agent_of, raw_peer, run
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 from tests.test_runtime_memory import peak
 
 pytestmark = pytest.mark.every_python
@@ -65,11 +64,11 @@ def waiting_agent(acp: Any, go: asyncio.Event) -> type[Any]:
 @asynccontextmanager
 async def network_peer(acp: Any, kind: type[Any], *, options: Any) -> AsyncGenerator[RawPeer, None]:
     """A peer by hand, whose messages count as those of a client on the network do."""
-    memory = import_module(f"{acp.__name__}.shared_memory")
+    memory = runtime_module(acp, "shared_memory")
 
     def through(near: Any) -> Any:
         wire = replace(options, wire=lambda _: memory.estimating_wire(options))
-        transport = acp.transport.LineTransport(near, wire)
+        transport = runtime_module(acp, "transport").LineTransport(near, wire)
         transport.budget = memory.SharedMemory()
         return transport
 

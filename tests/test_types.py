@@ -23,7 +23,6 @@ from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
 from tests.support import (
     DEEP,
-    REPOSITORY,
     Packages,
     fitting_fragments,
     package_folder,
@@ -188,12 +187,7 @@ REPEATED = [
     *("my_agent_*/acp", "my_client_*/acp"),
     # what is the same in each package is checked in the one for the network
     *(f"{each}/helpers" for each in (*PACKAGES, "with_options")),
-    *(
-        f"{each}/{path.name}"
-        for each in (*PACKAGES, "with_options")
-        for path in (REPOSITORY / "templates" / "runtime").rglob("*.py")
-        if path.name != "__init__.py"
-    ),
+    *(f"{each}/_runtime" for each in (*PACKAGES, "with_options")),
 ]
 
 
@@ -206,7 +200,7 @@ def test_packages_examples_and_projects_are_clean(checker: str, everything: Path
         assert run_pyright(everything, without=[] if DEEP else REPEATED) == {}
 
 
-FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/on_demand/codec.py", "acp/on_demand/properties.py"]
+FROM_THE_SCHEMA = ["acp/types.py", "acp/codec.py", "acp/_other_direction.py"]
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""Views for the modules that are data: `forms.py`, `secrets.py` and `sessions.py`, and `on_demand/properties.py`."""
+"""Views for the modules of the runtime that are data: `forms.py`, `secrets.py`, `sessions.py` and `properties.py`."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ class PropertyTable:
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
+        self.version = model.protocol
         self._structs = [each for each in model.definitions if isinstance(each, ir.Struct)]
 
     @property

@@ -75,7 +75,7 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     same. A helper of an extension is not `left_out` either where that is missing. The names of one that needs a library
     are not exported: the others must work without the library.
     """
-    modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
+    modules = {"known": ".types", **{module.rpartition(".")[2]: module for module in exports}}
     found = _read(protocol, roles)
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}

@@ -33,7 +33,8 @@ def defined(source: str) -> list[str]:
 
 def imported(module: str, names: Iterable[str]) -> Code:
     """The statement that imports `names` from a module (".types")."""
-    start = f"from {''.join('.' for _ in module.split('.')[:-1])}{identifier(module.strip('.'))} import"
+    parts = module.lstrip(".").split(".")
+    start = f"from {'.' * (len(module) - len(module.lstrip('.')))}{'.'.join(map(identifier, parts))} import"
     line = f"{start} {', '.join(map(identifier, sorted(names)))}"
     if len(line) > LINE_LENGTH:
         line = "\n    ".join([f"{start} (", *name_lines(names, identifier)]) + "\n)"

@@ -9,11 +9,10 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_views
-from acpgen.emit.data_tables import PropertyTable
 from acpgen.emit.imports import defined, imported, isort_key, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.role_classes import RoleView
-from acpgen.emit.runtime import copied, make_environment
+from acpgen.emit.runtime import copied, dotted, make_environment, place
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import RulesView, VersionsView
@@ -37,7 +36,7 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for the
-other direction are in `on_demand.codec`. Common valid values are read inline; functions of `_decode` handle the rest.
+other direction are in `_other_direction`. Common valid values are read inline; functions of `_decode` handle the rest.
 """
 _REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, and both for types that no method uses.
 
@@ -59,8 +58,6 @@ def version_modules(
         "types.py": _types(environment, model),
         **_codec(environment, model, roles, up=up),
         "methods.py": _methods(environment, model, roles, versions),
-        "on_demand/__init__.py": copied("on_demand/__init__"),
-        "on_demand/properties.py": _properties(environment, model),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -84,13 +81,6 @@ def known_exports(model: ir.Model) -> dict[str, list[str]]:
     """
     enums = [each for each in model.definitions if isinstance(each, ir.Enum)]
     return {".known": [each.name for each in enums]} if any(each.opened for each in enums) else {}
-
-
-def _properties(environment: Environment, model: ir.Model) -> str:
-    text = "Details of properties beyond their types. Only JSON Schemas for other libraries need them."
-    return environment.get_template("properties.py.jinja").render(
-        module_doc=docstring(text, 0), table=PropertyTable(model)
-    )
 
 
 def _known(environment: Environment, model: ir.Model) -> str:
@@ -142,26 +132,25 @@ def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *
     """The codec for `roles`, and the module on demand for all else if anything is left for it."""
     near, far = codec_views(model, [role.record for role in roles])
     body = Code(environment.get_template("codec/body.jinja").render(codec=near, has_more=not far.is_empty))
-    sources = {f"{up}_base": _BASE_NAMES, f"{up}_decode": _PUBLIC.findall(copied("_decode"))}
-    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, package=".", sources=sources)}
+    names = {"_base": _BASE_NAMES, "_decode": _PUBLIC.findall(copied("_decode"))}
+    sources = {f"{up}{dotted(place(module))}": found for module, found in names.items()}
+    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, sources=sources)}
     if not far.is_empty:
-        sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": defined(body)}
-        body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))
-        files["on_demand/codec.py"] = _codec_module(environment, _REST_DOC, body, package="..", sources=sources)
+        sources[".codec"] = defined(body)
+        body = Code(environment.get_template("codec/other_direction.jinja").render(codec=far))
+        files["_other_direction.py"] = _codec_module(environment, _REST_DOC, body, sources=sources)
     return files
 
 
-def _codec_module(
-    environment: Environment, doc: str, body: Code, *, package: str, sources: Mapping[str, Collection[str]]
-) -> str:
-    """A module of the codec. `package` has `types`, and `sources` the names in other modules that `body` may use."""
+def _codec_module(environment: Environment, doc: str, body: Code, *, sources: Mapping[str, Collection[str]]) -> str:
+    """A module of the codec. `sources` has the names in other modules that `body` may use."""
     found = used(body, {"types", *(name for names in [*_STANDARD.values(), *sources.values()] for name in names)})
     modules = {module: [name for name in found if name in names] for module, names in {**_STANDARD, **sources}.items()}
     imports = [imported(each, modules[each]) for each in sorted(sources) if modules[each]]
     return environment.get_template("codec.py.jinja").render(
         module_doc=docstring(doc, 0),
         standard=[Code(f"from {each} import {listed(modules[each])}") for each in _STANDARD if modules[each]],
-        types=Code(f"from {package} import types") if "types" in found else None,
+        types=Code("from . import types") if "types" in found else None,
         imports=imports,
         is_marked=any("\n" in statement for statement in imports),
         body=body,

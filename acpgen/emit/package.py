@@ -12,12 +12,12 @@ from jinja2 import Environment
 
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
-from acpgen.emit.data_tables import chain_forms, merged_sessions, secret_places
+from acpgen.emit.data_tables import PropertyTable, chain_forms, merged_sessions, secret_places
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
-from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
+from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, place, remote_modules, rendered
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
@@ -81,15 +81,8 @@ def emit(
             files |= _helper_files(environment, each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
     if remote:
-        files |= _remote_files(environment, models, roles)
+        files |= {**copied_files(remote_modules(roles)), **rendered("sessions", sessions=merged_sessions(models))}
     return Package(files=files, renames=kept, notes=tuple(notes))
-
-
-def _remote_files(environment: Environment, models: Sequence[ir.Model], roles: tuple[Role, ...]) -> dict[str, str]:
-    """The modules for HTTP and WebSocket. The other files are the same with and without them."""
-    template = environment.get_template("sessions.py.jinja")
-    files = {f"{module}.py": copied(module) for module in remote_modules(roles)}
-    return {**files, "sessions.py": template.render(sessions=merged_sessions(models))}
 
 
 def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict[str, str]:
@@ -124,13 +117,10 @@ def _folders(
     errors = merged_errors(models)
     copies = copied_modules(roles, runtime=runtime)
     versions = VersionsView(models, roles if runtime else ())
-    modules = {f"{module}.py": copied(module) for module in copies}
-    if "chain" in copies:
-        modules["forms.py"] = environment.get_template("forms.py.jinja").render(forms=chain_forms())
-    if "on_demand/trace" in copies:
-        modules["on_demand/secrets.py"] = environment.get_template("secrets.py.jinja").render(secrets=secret_places())
+    modules = {**copied_files(copies), **_data(copies, models)}
     modules["errors.py"] = environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models))
-    exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
+    public = {f".{dotted(place(module))}": names for module, names in copies.items() if names}
+    exports = {".errors": _error_names(errors), **public}
     if len(models) == 1:
         modules |= version_modules(models[0], roles, up=".", versions=versions)
         follows = {".errors": _error_names(errors), **version_exports(models[0], roles)}
@@ -148,6 +138,18 @@ def _folders(
     modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
     return [root, *(_version_folder(model, roles, root, errors) for model in models)]
+
+
+def _data(copies: Iterable[str], models: Sequence[ir.Model]) -> dict[str, str]:
+    """The modules that are data, beside the only one that reads them."""
+    files = dict[str, str]()
+    if "chain" in copies:
+        files |= rendered("forms", forms=chain_forms())
+    if "trace" in copies:
+        files |= rendered("secrets", secrets=secret_places())
+    if "schema_details" in copies:
+        files |= rendered("properties", tables=list(map(PropertyTable, models)))
+    return files
 
 
 def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, errors: ir.Errors) -> _Folder:
@@ -169,7 +171,7 @@ def _version_folder(model: ir.Model, roles: tuple[Role, ...], root: _Folder, err
 
 def _private(modules: Iterable[str], up: str) -> dict[str, list[str]]:
     """All modules of a package, as if they had no public names."""
-    return {f"{up}{name.removesuffix('.py')}": [] for name in modules}
+    return {f"{up}{dotted(name)}": [] for name in modules}
 
 
 def _error_names(errors: ir.Errors) -> list[str]:

@@ -1,10 +1,13 @@
-"""The runtime modules, copied unchanged into every package, and the Jinja environment."""
+"""The runtime modules, copied unchanged into every package, and the Jinja environment.
+
+The folder of a module in `templates/runtime/` decides where a package has it: see `place`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -44,11 +47,13 @@ def template_environment(folders: Sequence[Path], finalize: Callable[[Any], Any]
 def make_environment(up: Literal[".", ".."]) -> Environment:
     """The environment of the templates. The filters make `Code` of values.
 
-    All templates have `header`, and `up`: the package of the runtime, relative to the module.
+    All templates have `header`; `up`, the package with the runtime, relative to the module; and `runtime`, which gives
+    the place of a module of the runtime for an import.
     """
     environment = template_environment([data_folder() / "templates"], only_code, escapes=False)
     environment.globals["header"] = HEADER
     environment.globals["up"] = Code(up)
+    environment.globals["runtime"] = lambda module: Code(f"{up}{dotted(place(module))}")
     environment.filters.update(identifier=identifier, literal=literal, docstring=docstring, hint=hint)
     environment.filters.update(decoder=decoder, encoder=encoder)
     return environment
@@ -59,12 +64,11 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_decode": ("DecodeError", "Drop"),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
-    "on_demand/__init__": (),
-    "on_demand/misnamed": (),
-    "on_demand/mistakes": (),
-    "on_demand/places": (),
-    "on_demand/pydantic_schema": (),
-    "on_demand/schema_details": (),
+    "misnamed": (),
+    "mistakes": (),
+    "places": (),
+    "pydantic_schema": (),
+    "schema_details": (),
 }
 """The modules of every package, each with its public names."""
 
@@ -75,18 +79,18 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "in_flight": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
-    "on_demand/decorated": (),
-    "on_demand/selection": (),
-    "on_demand/sent": (),
-    "on_demand/trace": (),
-    "on_demand/trace_file": (),
+    "decorated": (),
     "options": ("ConnectionOptions",),
     "pending": (),
     "read_loop": (),
+    "selection": (),
+    "sent": (),
     "state": (),
     "stream_transport": ("StreamTransport",),
     "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
+    "trace": (),
+    "trace_file": (),
     "transport": (
         *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
         *("current_peer_kind", "memory_transports"),
@@ -108,7 +112,63 @@ def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[
     return {module: list(names) for module, names in modules.items()}
 
 
+# --- Places ----------------------------------------------------------------------------------------------------------
+
+_RUNTIME = "_runtime"
+"""The folder of a package with what is the same for every schema."""
+_PUBLIC = "public"
+"""The folder of the modules that users import by their names: a package has them at the top."""
+
+
+@cache
+def _sources() -> Mapping[str, Path]:
+    """The source of each module of the runtime by its name, which is the only one in all folders."""
+    found = [path for path in _folder().glob("*/*.py*") if path.stem != "__init__"]
+    sources = {path.name.partition(".")[0]: path for path in found}
+    assert len(sources) == len(found), "two modules of the runtime have one name"
+    return sources
+
+
+def _folder() -> Path:
+    return data_folder() / "templates" / "runtime"
+
+
+def place(module: str) -> str:
+    """The path of a module in a package, without its suffix; that of one that is not of the runtime is its name.
+
+    A folder of sources with an `__init__.py` is a folder in `_runtime/`. The others are those of layers, whose modules
+    lie together in `_runtime/` itself.
+    """
+    source = _sources().get(module)
+    if source is None or source.parent.name == _PUBLIC:
+        return module
+    is_package = (source.parent / "__init__.py").exists()
+    return "/".join([_RUNTIME, *([source.parent.name] if is_package else []), module])
+
+
+def dotted(path: str) -> str:
+    """The path of a module, as in an import."""
+    return path.removesuffix(".py").replace("/", ".")
+
+
 def copied(module: str) -> str:
-    """The text of a module, which is in the folder of its layer; a package has them all in one."""
-    (path,) = (data_folder() / "templates" / "runtime").glob(f"*/{module}.py")
-    return f"{HEADER}\n{path.read_text(encoding='utf-8')}"
+    """The text of a module."""
+    return _with_header(_sources()[module])
+
+
+def _with_header(source: Path) -> str:
+    return f"{HEADER}\n{source.read_text(encoding='utf-8')}"
+
+
+def copied_files(modules: Iterable[str]) -> dict[str, str]:
+    """The files of modules, by their paths in the package, with those that make their folders packages."""
+    files = {f"{place(module)}.py": copied(module) for module in modules}
+    above = {folder for path in files for folder in PurePosixPath(path).parents if folder.parts}
+    inits = {folder: _folder().joinpath(*folder.parts[1:], "__init__.py") for folder in above}
+    return files | {f"{folder}/__init__.py": _with_header(source) for folder, source in inits.items()}
+
+
+def rendered(module: str, **values: object) -> dict[str, str]:
+    """The file of a module of the runtime that is data, from its template."""
+    name = _sources()[module].relative_to(data_folder() / "templates").as_posix()
+    return {f"{place(module)}.py": make_environment(".").get_template(name).render(**values)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
 from acpgen.emit.imports import standard_imports
+from acpgen.emit.runtime import dotted, place
 from acpgen.emit.source import Code, docstring, identifier, listed, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.least import least_members
@@ -150,7 +151,7 @@ def _standard_names(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> d
 
 def _type_imports(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> list[str]:
     spawns = any(role.spawns for role in roles)
-    spawned = ["from .spawn import AgentConnection, AgentProcess"] if spawns else []
+    spawned = [f"from .{dotted(place('spawn'))} import AgentConnection, AgentProcess"] if spawns else []
     if len(models) > 1:
         return [f"from . import {', '.join(map(folder, models))}", *spawned]
     name = params_name(models[0]) if spawns else None

@@ -10,13 +10,13 @@ from typing import Any
 
 from acpgen.schema.data import data_folder, read_secrets
 
-_PACKAGE = "acpgen_on_demand"
+_PACKAGE = "acpgen_runtime"
 
 
 @cache
 def trace_file() -> Any:
     """The module that writes a file."""
-    return _imported("trace_file")
+    return _imported("trace.trace_file")
 
 
 @cache
@@ -28,8 +28,7 @@ def decorated() -> Any:
 def _imported(module: str) -> Any:
     if _PACKAGE not in sys.modules:  # not by the path of imports, where it may be hidden
         runtime = data_folder() / "templates" / "runtime"
-        folders = [runtime / layer / "on_demand" for layer in ("core", "trace")]
-        path, places = folders[0] / "__init__.py", [str(each) for each in folders]
+        path, places = runtime / "__init__.py", [str(runtime), str(runtime / "core")]
         spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=places)
         assert spec is not None
         sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)

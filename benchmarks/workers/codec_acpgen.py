@@ -19,7 +19,7 @@ options = importlib.import_module(f"{package.name}.options").ConnectionOptions()
 
 def function(name: str) -> Callable[[Any], Any]:
     """A function of the codec; those for the other direction are in a module of their own."""
-    module = codec if hasattr(codec, name) else importlib.import_module(f"{package.name}.on_demand.codec")
+    module = codec if hasattr(codec, name) else importlib.import_module(f"{package.name}._other_direction")
     found: Callable[[Any], Any] = getattr(module, name)
     return found
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._base import Cancellation, Gate, Method, Negotiation, Part, ProtocolInfo, methods
-from .dispatch import Codec, negotiated
+from ._runtime._base import Cancellation, Gate, Method, Negotiation, Part, ProtocolInfo, methods
+from ._runtime.dispatch import Codec, negotiated
 
 if TYPE_CHECKING:
     from .agent import Agent, RemoteClient

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType, made
+from ._runtime._base import UNSET, Bounds, Struct, UnsetType, made
 
 
 class WithMeta(Struct, fields_last=True):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from . import codec, types
-from ._base import UNSET, UnsetType
-from ._decode import DecodeError, excerpt
+from ._runtime._base import UNSET, UnsetType
+from ._runtime._decode import DecodeError, excerpt
 
 _MAX_SHOWN: Final = 200
 """The characters of a text in `data` that `str` shows."""

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .decision import asks
-from .dispatch import Remote
+from ._runtime.decision import asks
+from ._runtime.dispatch import Remote
+from ._runtime.proxy.overriding import Passing
+from ._runtime.proxy.sources import AgentSource, CommandLine
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
-from .overriding import Passing
-from .sources import AgentSource, CommandLine
 # fmt: off
 from .types import (
     AuthenticateRequest, AuthenticateResponse,

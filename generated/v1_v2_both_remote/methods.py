@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from ._base import Cancellation, Negotiation, ProtocolInfo, Unsupported
+from ._runtime._base import Cancellation, Negotiation, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from . import v1, v2
-    from .spawn import AgentConnection, AgentProcess
+    from ._runtime.spawn import AgentConnection, AgentProcess
 
 PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
     1: ProtocolInfo(

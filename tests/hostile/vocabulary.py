@@ -61,12 +61,12 @@ def strangers(files: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _counterpart(path: str) -> str:
     """The module that consists of the same code: the codec has two, by direction."""
-    return path.removeprefix("on_demand/")
+    return "codec.py" if path == "_other_direction.py" else path
 
 
 def vocabulary(files: Mapping[str, str], *, passed: frozenset[str] = frozenset()) -> Vocabulary:
     """The words of each module of a package but those in `passed`; its own functions and types count as one."""
-    codec = [files[path] for path in ("codec.py", "on_demand/codec.py") if path in files]
+    codec = [files[path] for path in ("codec.py", "_other_direction.py") if path in files]
     functions = {name for text in codec for node in ast.parse(text).body for name in _defined(node)}
     classes = _classes(files["types.py"]) | _classes(files["errors.py"])
     return {

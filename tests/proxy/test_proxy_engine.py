@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ from tests.command_line import run_acpgen
 from tests.proxy.between import OPTIONS, End, Stage, between, forwarding, package, prompt, proxy_of, unchanged
 from tests.proxy.test_proxy_cases import PERMISSION, chunk, text_of
 from tests.runtime_support import acp_log, at_rest, items_in, pass_time, run, texts
-from tests.support import Packages
+from tests.support import Packages, runtime_module
 
 pytestmark = pytest.mark.every_python
 
@@ -392,7 +391,7 @@ def test_client_eof_with_a_pending_request(acp: ModuleType) -> None:
 @pytest.mark.parametrize("later", [[], ["session/cancel", "_more"]])
 def test_client_eof_while_the_agent_reads_nothing(acp: ModuleType, later: list[str]) -> None:
     """Nobody waits for such an agent without end."""
-    pipes = import_module(f"{acp.__name__}.on_demand.pipes")
+    pipes = runtime_module(acp, "pipes")
 
     async def main() -> None:
         (read, client), (out, write) = os.pipe(), os.pipe()

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from ..errors import InternalError
-from ..message import MessageTooLarge
+from .._runtime.message import MessageTooLarge
 from .session_data import SessionData
 from .session_store import PAGE_BYTES, SessionChangedError, SessionStore, StoredSession
 

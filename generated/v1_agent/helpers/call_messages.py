@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from .._base import UNSET
+from .._runtime._base import UNSET
 from ..agent import RemoteClient
-from ..decision import decides
+from .._runtime.decision import decides
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,

@@ -8,8 +8,8 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import TypeVar
 
-from .._base import UNSET
-from ..decision import explains
+from .._runtime._base import UNSET
+from .._runtime.decision import explains
 from ..types import (
     BlobResourceContents,
     ContentBlock,

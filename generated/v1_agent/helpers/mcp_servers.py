@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from .._base import UnsetType
-from ..decision import explains
+from .._runtime._base import UnsetType
+from .._runtime.decision import explains
 from ..errors import InvalidParamsError
-from ..transport import current_peer_kind
+from .._runtime.transport import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal
 from .mcp_support import McpKind

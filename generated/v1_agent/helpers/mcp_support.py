@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from ..decision import explains
+from .._runtime.decision import explains
 from ..types import InitializeResponse, McpCapabilities
 
 __all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]

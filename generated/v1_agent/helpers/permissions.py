@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..decision import explains
+from .._runtime.decision import explains
 from ..types import (
     PermissionOption,
     PermissionOptionKind,

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import InternalError, MethodNotFoundError, RequestError
-from ..transport import ByteTransport
+from .._runtime.transport import ByteTransport
 
 __all__: list[str] = []
 

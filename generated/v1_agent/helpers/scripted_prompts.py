@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codec import encode
-from ..decision import explains
+from .._runtime.decision import explains
 from ..errors import InvalidParamsError
 from ..types import ContentBlock
 from .content import as_block

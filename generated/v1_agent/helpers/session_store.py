@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from .._base import UNSET
+from .._runtime._base import UNSET
 from ..types import SessionInfo
 
 __all__ = ["ListPlace", "SessionChangedError", "SessionStore", "StoredSession"]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .._base import UNSET
+from .._runtime._base import UNSET
 from ..types import Cost, SessionUpdateUsageUpdate
 from .notification import UpdateParams, session_update
 

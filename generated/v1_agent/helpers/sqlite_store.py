@@ -18,7 +18,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..decision import explains
+from .._runtime.decision import explains
 from .memory import memory_of
 from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, StoredSession
 

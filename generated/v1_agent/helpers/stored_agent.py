@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .._base import UNSET
+from .._runtime._base import UNSET
 from ..agent import RemoteClient
 from ..codec import encode
-from ..dispatch import ConnectionClosed
-from ..message import MessageTooLarge
+from .._runtime.dispatch import ConnectionClosed
+from .._runtime.message import MessageTooLarge
 from ..types import (
     CloseSessionRequest,
     CloseSessionResponse,

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from ..agent import RemoteClient
 from ..errors import InternalError, InvalidParamsError, InvalidRequestError, ResourceNotFoundError
-from ..message import MessageTooLarge
+from .._runtime.message import MessageTooLarge
 from ..methods import PROTOCOL_VERSION
-from ..options import ConnectionOptions
+from .._runtime.options import ConnectionOptions
 from .active_session import ActiveSession, logger, new_session, not_saved
 from .memory import MAX_ID, memory_of, shortened
 from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, SessionStore, StoredSession

@@ -12,9 +12,9 @@ from os import urandom
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
-from .._base import UNSET, UnsetType
+from .._runtime._base import UNSET, UnsetType
 from ..agent import RemoteClient
-from ..decision import decides
+from .._runtime.decision import decides
 from ..types import (
     ContentBlock,
     PermissionOption,

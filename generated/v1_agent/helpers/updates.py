@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._base import UNSET
+from .._runtime._base import UNSET
 from ..types import (
     AvailableCommand,
     ContentBlock,

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from .._base import notifications, requests
-from ..decision import asks
-from ..dispatch import Handler, Remote
+from .._runtime._base import notifications, requests
+from .._runtime.decision import asks
+from .._runtime.dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 # fmt: off

@@ -6,7 +6,7 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the other direction are in `on_demand.codec`. Common valid values are read inline; functions of `_decode` handle the
+the other direction are in `_other_direction`. Common valid values are read inline; functions of `_decode` handle the
 rest.
 """
 
@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar, overload
 
 from . import types
 # fmt: off
-from .._base import Struct, UNSET, new
-from .._decode import (
+from .._runtime._base import Struct, UNSET, new
+from .._runtime._decode import (
     DecodeError, Drop,
     Reader,
     anything, array_at, array_of, at,
@@ -2971,21 +2971,21 @@ def named(prefix: str, kind: Any) -> Any:
     if vars(types).get(name) is not kind:
         return None
     function = prefix + "_".join(findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
-    return globals().get(function) or getattr(on_demand(), function, None)
+    return globals().get(function) or getattr(other_direction(), function, None)
 
 
-def on_demand() -> Any:
+def other_direction() -> Any:
     """The functions for the other direction. They are imported when somebody asks for one."""
-    from .on_demand import codec as more
+    from . import _other_direction
 
-    return more
+    return _other_direction
 
 
 class Decoders(dict[Any, Callable[[Any], Any]]):
     """The decoders by type. That of a class is found by its name when it is first used."""
 
     def __missing__(self, kind: Any) -> Callable[[Any], Any]:
-        read: Callable[[Any], Any] = named("decode_", kind) or on_demand().MORE_DECODERS[kind]
+        read: Callable[[Any], Any] = named("decode_", kind) or other_direction().MORE_DECODERS[kind]
         self[kind] = read
         return read
 

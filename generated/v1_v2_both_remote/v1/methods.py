@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import codec, types
-from .._base import Gate, Method, Part, methods
-from ..dispatch import Codec, negotiated
+from .._runtime._base import Gate, Method, Part, methods
+from .._runtime.dispatch import Codec, negotiated
 from ..methods import PROTOCOLS
 
 PROTOCOL_VERSION: Final = 1

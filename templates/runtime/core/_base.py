@@ -43,7 +43,7 @@ class UnsetType(Enum):
         raise self._no_text()
 
     def _no_text(self) -> TypeError:
-        from .on_demand.places import caller
+        from .places import caller
 
         hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` and `%r` show it"
         return TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")
@@ -169,7 +169,7 @@ class _SerializerOfInstances:
     def __get__(self, instance: object, owner: type) -> Any:
         if instance is None or "pydantic_core" not in sys.modules:
             raise AttributeError(f"{owner.__name__} is no class of pydantic")
-        from .on_demand.pydantic_schema import serializer_of_instances
+        from .pydantic.pydantic_schema import serializer_of_instances
 
         return serializer_of_instances(owner)
 
@@ -293,7 +293,7 @@ class Struct(metaclass=StructType):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Called by pydantic, which then reads and writes what is on the wire, and accepts instances."""
-        from .on_demand.pydantic_schema import schema_of_class
+        from .pydantic.pydantic_schema import schema_of_class
 
         return schema_of_class(cls, handler)
 
@@ -307,7 +307,7 @@ class WireForm:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Called by pydantic."""
-        from .on_demand.pydantic_schema import schema_of_union
+        from .pydantic.pydantic_schema import schema_of_union
 
         return schema_of_union(source, handler)
 

@@ -46,7 +46,7 @@ class Decision(Coroutine[Any, Any, T_co]):
     __hash__ = object.__hash__
 
     def _undecided(self) -> TypeError:
-        from .on_demand.places import caller
+        from .places import caller
 
         name = getattr(self._work, "__qualname__", "the call")
         short = name.rpartition(".")[2]
@@ -77,7 +77,7 @@ class Decision(Coroutine[Any, Any, T_co]):
                 return getattr(self._work, name)  # asyncio shows by it where a task waits
             if name.startswith("_"):
                 raise AttributeError(name)
-            from .on_demand.places import caller
+            from .places import caller
 
             called = getattr(self._work, "__qualname__", "the call")
             raise AttributeError(f"{called}{caller()} was not awaited, and has no {name!r} yet", name=name, obj=self)
@@ -109,7 +109,7 @@ def explain(error: Exception, *, is_passing: bool = False) -> None:
     """
     if isinstance(error, OSError):  # it says what is wrong, and is no mistake of the code
         return
-    from .on_demand.mistakes import in_argument, in_own_call
+    from .mistakes import in_argument, in_own_call
 
     mistake = in_own_call(error) if is_passing else in_argument(error)
     if mistake is not None:

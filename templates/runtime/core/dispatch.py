@@ -7,9 +7,9 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
+from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
 from ._base import MISFITS, UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
-from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -172,7 +172,7 @@ class Remote:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from .on_demand.misnamed import no_attribute
+            from .misnamed import no_attribute
 
             raise no_attribute(self, name)
 
@@ -207,7 +207,7 @@ class Remote:
         return self._peer.notify(method, raw)
 
     def _wrong(self, record: Method, params: Any, error: Exception) -> Exception:
-        from .on_demand.mistakes import in_call
+        from .mistakes import in_call
 
         return in_call(type(self), record, params, error)
 
@@ -215,8 +215,8 @@ class Remote:
 def check_name(method: object) -> None:
     """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
     if not isinstance(method, str):
-        from .on_demand.mistakes import shown
-        from .on_demand.places import caller
+        from .mistakes import shown
+        from .places import caller
 
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 
@@ -228,7 +228,7 @@ def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | Non
     """
     if name.__class__ is str and name in methods:
         return name
-    from .on_demand.misnamed import other_name
+    from .misnamed import other_name
 
     return other_name(methods, name, owner)
 
@@ -255,7 +255,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:
         return record.gives.encode(result)
     except MISFITS as error:
-        from .on_demand.mistakes import in_result
+        from .mistakes import in_result
 
         raise in_result(handler, record, result, error, name=record.handler) from error
 
@@ -300,7 +300,7 @@ def _explain(handler: Handler, name: str, found: Any, error: Exception) -> None:
     """Raise a clearer error than `error` if there is one. `found` is what the method `name` returned, or `UNSET`."""
     if isinstance(error, (RequestError, OSError)):  # they say what is wrong, and are no mistakes of the code
         return
-    from .on_demand.mistakes import in_handler
+    from .mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)
     if mistake is not None:

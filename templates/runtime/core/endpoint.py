@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
+from ..errors import InvalidRequestError
 from ._base import Cancellation
 from ._decode import excerpt
 from .dispatch import ConnectionClosed, PeerKind
-from .errors import InvalidRequestError
 from .in_flight import InFlight, Rest, TextInFlight
 from .log import PROGRAM_ENDS, log_mistake, logger
 from .message import Message, MessageTooLarge, Unreadable, Unsendable

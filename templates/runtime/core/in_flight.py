@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from ..errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from ._decode import excerpt
 from .dispatch import ConnectionClosed, UnfitParams
-from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .log import PROGRAM_ENDS, log_handler_failure, log_mistake, log_program_end, logger
 from .message import Message
 from .options import ConnectionOptions, call_hook

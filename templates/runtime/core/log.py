@@ -37,7 +37,7 @@ def log_mistake(text: str, *values: object) -> None:
 def log_failure(what: str, error: BaseException) -> None:
     """Log that `what` has failed: in full, but for an error that the peer has sent."""
     if getattr(error, "is_from_peer", False):
-        from .on_demand.places import failed_at
+        from .places import failed_at
 
         log_mistake("an error from the peer made %s fail%s: %s", what, failed_at(error), error)
         logger.debug("%s failed", what, exc_info=error)
@@ -57,7 +57,7 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
 def log_program_end(what: str, error: BaseException) -> None:
     """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
     if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
-        from .on_demand.places import failed_at
+        from .places import failed_at
 
         vars(error)["acp_is_logged"] = True
         logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))

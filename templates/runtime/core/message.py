@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
-from .errors import InternalError, InvalidRequestError, RequestError
+from ..errors import InternalError, InvalidRequestError, RequestError
 
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from ..errors import RequestError
 from ._base import Struct
 from .dispatch import OnDrop, OnInvalid
-from .errors import RequestError
 from .log import PROGRAM_ENDS, log_program_end, logger
 from .message import dumps_json, loads_json
 
@@ -74,8 +74,8 @@ def options_or_default(options: object) -> ConnectionOptions:
     if options is None:
         return ConnectionOptions()
     if not isinstance(options, ConnectionOptions):
-        from .on_demand.mistakes import shown
-        from .on_demand.places import caller
+        from .mistakes import shown
+        from .places import caller
 
         raise TypeError(f"options{caller()} is {shown(options)}: write options=ConnectionOptions(...)")
     return options

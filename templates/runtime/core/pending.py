@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from ..errors import InternalError, RequestError
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
-from .errors import InternalError, RequestError
 from .log import log_mistake, logger
 from .message import Message, Unreadable
 

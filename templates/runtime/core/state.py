@@ -38,8 +38,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
+from ..errors import InvalidRequestError, RequestError
 from .dispatch import ConnectionClosed
-from .errors import InvalidRequestError, RequestError
 from .message import Message
 
 # --- The connection --------------------------------------------------------------------------------------------------

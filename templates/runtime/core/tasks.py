@@ -33,7 +33,7 @@ def check_loop(own: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLo
     """
     loop = running_loop()
     if loop is None or own not in (None, loop):
-        from .on_demand.places import caller
+        from .places import caller
 
         where = caller()
         raise RuntimeError(
@@ -77,7 +77,7 @@ class Tasks:
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=self._seconds)
             for task in left:
-                from .on_demand.places import waits_at
+                from .places import waits_at
 
                 text = "%s ignores that it was cancelled: it did not finish during clean-up and was abandoned%s"
                 logger.warning(text, name(task), waits_at(task))

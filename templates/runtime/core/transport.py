@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
 from typing import Any, Final, Protocol
 
+from ..errors import InternalError, ParseError
 from .decision import explains
 from .dispatch import PeerKind
-from .errors import InternalError, ParseError
 from .log import PROGRAM_ENDS, one_line
 from .message import (
     MAX_DEPTH,
@@ -287,8 +287,8 @@ def carrying_messages(transport: Transport | ByteTransport, options: ConnectionO
     found: Any = transport
     is_of_bytes = hasattr(transport, "write")
     if not hasattr(transport, "read") or not (is_of_bytes or hasattr(transport, "send")):
-        from .on_demand.mistakes import hint_for, shown
-        from .on_demand.places import caller
+        from .mistakes import hint_for, shown
+        from .places import caller
 
         hint = hint_for(transport) or ", which has `read`, `write` and `close`"
         raise TypeError(f"the transport{caller()} is {shown(transport)}; expected a ByteTransport{hint}")

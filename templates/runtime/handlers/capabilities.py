@@ -178,7 +178,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     try:
         raw: Any = codec.encode(message)
     except MISFITS as error:
-        from .on_demand.mistakes import in_message
+        from .mistakes import in_message
 
         raise in_message(_called(handler), message, error) from error
     for method in _gated(handler, type(message)):
@@ -196,7 +196,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
             return found
     except DecodeError as error:
         misfits.append(Drop((), error))
-    from .on_demand.sent import not_of_type
+    from .sent import not_of_type
 
     path, reason = misfits[0]
     raise not_of_type(f"{_called(handler)} got a message", path + reason.path, reason)
@@ -205,7 +205,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
 def _check_arguments(handler: Any, message: Any) -> None:
     if hasattr(handler, "CODEC") and isinstance(message, Struct):
         return
-    from .on_demand.mistakes import hint_for, shown
+    from .mistakes import hint_for, shown
 
     if hasattr(message, "CODEC"):
         name = getattr(message, "__name__", type(message).__name__)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Set
 from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from ..errors import RequestError
 from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
@@ -22,7 +23,6 @@ from .dispatch import (
     overrides,
 )
 from .endpoint import Endpoint
-from .errors import RequestError
 from .in_flight import Sent
 from .log import logger
 from .message import Message
@@ -177,7 +177,7 @@ class Connection:
         return self._capabilities.supports(method)
 
     def _checked(self, message: Message) -> Message:
-        from .on_demand.sent import misfit_in
+        from .sent import misfit_in
 
         if (misfit := misfit_in(message, self._handler, self.options.dumps)) is not None:
             raise misfit
@@ -185,7 +185,7 @@ class Connection:
 
     def _explained(self, message: Message, error: Exception) -> Exception:
         """The error for a value that `dumps` refuses, or for an error that is none."""
-        from .on_demand.sent import unsendable, unsendable_error
+        from .sent import unsendable, unsendable_error
 
         if isinstance(error, RequestError):
             return unsendable_error(message, self._handler, error)
@@ -270,7 +270,7 @@ def opened_for(transport: Transport | ByteTransport, options: ConnectionOptions,
     """The transport of messages for a connection with `peer`, recorded if a trace is asked for."""
     found = carrying_messages(transport, options)
     if path := options.trace or os.environ.get("ACP_TRACE"):
-        from .on_demand.trace import traced
+        from .trace.trace import traced
 
         return traced(found, options, path, peer)
     return found
@@ -295,7 +295,7 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
         if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
     ]
     if suspects:
-        from .on_demand.misnamed import meant_handlers
+        from .misnamed import meant_handlers
 
         for name, meant in meant_handlers(suspects, handlers, own):
             hint = f"is it meant to be {meant}? If not, begin its name with _"
@@ -304,7 +304,7 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
 
 def _is_users(base: type[Any]) -> bool:
     """True for a class from outside of this package, which is neither generated nor one of its helpers."""
-    return base is not object and not base.__module__.startswith(f"{__package__}.")
+    return base is not object and not base.__module__.startswith(__name__.rpartition("_runtime.")[0])
 
 
 def _takes_params(value: Any) -> bool:
@@ -340,7 +340,7 @@ def make_handler(factory: Factory, stub: Any) -> Any:
     try:
         found: Any = factory(stub)
     except TypeError as error:
-        from .on_demand.mistakes import in_factory
+        from .mistakes import in_factory
 
         if (mistake := in_factory(factory, error, stub)) is error:
             raise
@@ -349,7 +349,7 @@ def make_handler(factory: Factory, stub: Any) -> Any:
     generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
     if any(module.rpartition(".")[2] == role for module in generated):
         return found
-    from .on_demand.mistakes import handler_of, hint_for, name_of, shown
+    from .mistakes import handler_of, hint_for, name_of, shown
 
     hint = hint_for(found) or f": it must extend {handler_of(stub).__name__}, which goes with {type(stub).__name__}"
     raise TypeError(f"{name_of(factory)} made {shown(found)}{hint}")

@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
+from ..log import logger
+from ..message import Message, MessageTooLarge, too_large
+from ..options import ConnectionOptions
 from .asgi_http import HttpRequests, Receive, Send, cancel
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server
-from .log import logger
-from .message import Message, MessageTooLarge, too_large
-from .options import ConnectionOptions
 from .routing import ServerTransport
 from .shared_memory import SharedMemory
 from .streams import CONNECTION_HEADER, MAX_BURST, session_in

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .errors import ParseError
+from ...errors import ParseError
+from ..message import Message, Unreadable
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknown_connection, within
-from .message import Message, Unreadable
 from .routing import HttpTransport
 from .sessions import HANDSHAKE, SESSION_RULES
 from .streams import CONNECTION_HEADER, SESSION_HEADER, Stream, fits_header, member, session_in, session_name

@@ -25,14 +25,14 @@ from http import HTTPStatus
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from ._decode import excerpt
-from .dispatch import ConnectionClosed
-from .log import logger
-from .options import ConnectionOptions
+from .._decode import excerpt
+from ..dispatch import ConnectionClosed
+from ..log import logger
+from ..options import ConnectionOptions
+from ..transport import current_peer_kind
 from .routing import HttpTransport, ServerTransport
 from .shared_memory import SharedMemory
 from .streams import Stream
-from .transport import current_peer_kind
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] | None]"

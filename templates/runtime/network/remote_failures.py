@@ -11,8 +11,8 @@ from socket import gaierror
 from typing import Final
 from urllib.parse import urlsplit
 
-from .dispatch import ConnectionClosed
-from .log import one_line
+from ..dispatch import ConnectionClosed
+from ..log import one_line
 
 LOST: Final = "the connection was lost"
 TOO_LARGE: Final = "a message of the server is larger than max_message_bytes"

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import httpx2
 
-from ._decode import excerpt
-from .dispatch import ConnectionClosed
-from .errors import InternalError, InvalidParamsError, RequestError
-from .log import logger, one_line
-from .message import Message, Unreadable
-from .options import ConnectionOptions
+from ...errors import InternalError, InvalidParamsError, RequestError
+from .._decode import excerpt
+from ..dispatch import ConnectionClosed
+from ..log import logger, one_line
+from ..message import Message, Unreadable
+from ..options import ConnectionOptions
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES

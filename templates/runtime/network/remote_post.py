@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx2
 
-from .dispatch import ConnectionClosed
+from ..dispatch import ConnectionClosed
 from .remote_failures import TOO_LARGE
 
 _MAX_REQUESTS: Final = 500

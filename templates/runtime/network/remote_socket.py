@@ -15,10 +15,10 @@ from websockets.exceptions import ConnectionClosed as SocketClosed
 from websockets.exceptions import InvalidProxyStatus, InvalidStatus, WebSocketException
 from websockets.http11 import Response
 
-from .dispatch import ConnectionClosed
-from .log import one_line
-from .message import Message, Unreadable
-from .options import ConnectionOptions
+from ..dispatch import ConnectionClosed
+from ..log import one_line
+from ..message import Message, Unreadable
+from ..options import ConnectionOptions
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 from .shared_memory import SharedMemory, estimating_wire
 

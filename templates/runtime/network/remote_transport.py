@@ -20,12 +20,12 @@ from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from .dispatch import ConnectionClosed
-from .message import Message, Unreadable
-from .options import ConnectionOptions, options_or_default
+from ..dispatch import ConnectionClosed
+from ..message import Message, Unreadable
+from ..options import ConnectionOptions, options_or_default
+from ..transport import Transport, Wire, wire_for
 from .remote_failures import address
 from .shared_memory import SharedMemory
-from .transport import Transport, Wire, wire_for
 
 if TYPE_CHECKING:
     from .remote_http import HttpClientTransport

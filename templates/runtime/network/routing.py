@@ -19,12 +19,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ._base import Gate
-from .capabilities import is_open
-from .errors import InternalError, InvalidRequestError, RequestError
-from .message import Message, MessageTooLarge, Unreadable, is_id
-from .methods import PROTOCOLS
-from .options import ConnectionOptions
+from ...errors import InternalError, InvalidRequestError, RequestError
+from ...methods import PROTOCOLS
+from .._base import Gate
+from ..capabilities import is_open
+from ..message import Message, MessageTooLarge, Unreadable, is_id
+from ..options import ConnectionOptions
 from .sessions import SESSION_RULES
 from .shared_memory import SharedMemory, estimating_wire
 from .streams import Inbox, Stream, fits_header, member, session_in

@@ -11,9 +11,9 @@ from sys import getsizeof
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
-from .message import Message, Unreadable, outside_strings, too_large
-from .options import ConnectionOptions
-from .transport import Wire, wire_for
+from ..message import Message, Unreadable, outside_strings, too_large
+from ..options import ConnectionOptions
+from ..transport import Wire, wire_for
 
 _MAX_EXPANSION: Final = 64
 """The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""

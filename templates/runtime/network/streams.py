@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from .message import Message, Unreadable, is_short
+from ..message import Message, Unreadable, is_short
 from .sessions import SESSION_RULES
 from .shared_memory import MemoryInUse, SharedMemory, memory_of, memory_of_message
 

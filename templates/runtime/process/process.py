@@ -221,7 +221,7 @@ class ProcessTransport:
         """The message at the end of a line that is no JSON, if there is one; what came before it is logged."""
         if b"}" not in line:
             return None
-        from .on_demand.decorated import split_line
+        from .decorated import split_line
 
         if (found := split_line(line)) is None:
             return None

@@ -10,10 +10,10 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
+from ..methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .connection import Connection, by_version, check_factory, make_handler, version_of
 from .decision import explain, explains
 from .dispatch import Peer, Remote
-from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .options import ConnectionOptions, options_or_default
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport
@@ -138,7 +138,7 @@ def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
         if params is not None:
             raise TypeError("`params` are for a mapping of factories")
         return
-    from .on_demand.selection import check_factories
+    from .versions.selection import check_factories
 
     check_factories(factories, PROTOCOLS)
     if params is None or factories.keys() != params.keys():
@@ -193,7 +193,7 @@ class AgentConnection(Generic[C_co]):
 
     async def _negotiate(self, connection: Connection, params: Mapping[int, Any]) -> Any:
         """Let the agent choose a version; returns the stub for it."""
-        from .on_demand.selection import negotiate
+        from .versions.selection import negotiate
 
         made: Any
         made, agent = await negotiate(

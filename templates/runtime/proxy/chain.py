@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Literal
 
-from ._base import Cancellation, Record
-from .capabilities import value_at
-from .dispatch import ConnectionClosed, PeerKind
-from .errors import InvalidRequestError
-from .log import logger
-from .message import Message, Unreadable, dumps_json
-from .options import ConnectionOptions
+from ...errors import InvalidRequestError
+from .._base import Cancellation, Record
+from ..capabilities import value_at
+from ..dispatch import ConnectionClosed, PeerKind
+from ..log import logger
+from ..message import Message, Unreadable, dumps_json
+from ..options import ConnectionOptions
+from ..transport import Transport
 from .passing import Passed, PassingWire, name_text, scan, with_text, written
-from .transport import Transport
 
 _MAX_WAITING: Final = 64
 _MAX_BYTES: Final = 2**20

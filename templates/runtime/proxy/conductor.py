@@ -7,23 +7,23 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from ._base import UNSET
+from ...errors import InternalError, InvalidRequestError, RequestError
+from ...methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
+from .._base import UNSET
+from ..connection import by_version, check_factory, version_of
+from ..decision import explains
+from ..dispatch import ConnectionClosed, PeerKind
+from ..log import log_mistake, logger
+from ..message import Message, Unreadable
+from ..options import ConnectionOptions, options_or_default
+from ..process import ProcessTransport
+from ..transport import ByteTransport, Transport, carrying_messages, peer_kind_of
 from .chain import Form, Junction, form_of, passing_pair
-from .connection import by_version, check_factory, version_of
-from .decision import explains
-from .dispatch import ConnectionClosed, PeerKind
-from .errors import InternalError, InvalidRequestError, RequestError
 from .forms import FORMS
 from .hop import Hop
-from .log import log_mistake, logger
-from .message import Message, Unreadable
-from .methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
-from .options import ConnectionOptions, options_or_default
 from .overriding import Passing
-from .process import ProcessTransport
 from .relay import Relay, passing_options
 from .sources import TERMINATE_SECONDS, AnyAgent, CommandLine, check_command, is_source, opened, started
-from .transport import ByteTransport, Transport, carrying_messages, peer_kind_of
 
 AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
 """A factory, or one for each version of the protocol: the answer of the agent chooses."""
@@ -65,7 +65,7 @@ def run_conductor(
 
 
 def _run(proxies: Sequence[Component], agent: AnyAgent | None, options: ConnectionOptions | None, name: str) -> None:
-    from .on_demand.pipes import no_coroutine, run
+    from ..pipes import no_coroutine, run
 
     chains, start, options = _starting(proxies, agent, options)
     run(start, options, name=name)
@@ -87,7 +87,7 @@ async def serve_stdio(
     connection. Afterwards stdin, stdout and the handlers of signals are what they were. Raises `OSError` where those
     exit, such as a `ConnectionClosed` if the agent fails, and `RuntimeError` if stdin and stdout are served already.
     """
-    from .on_demand.pipes import serve
+    from ..pipes import serve
 
     chains, start, options = _starting(_listed(proxies), agent, options)
     await serve(start, options)

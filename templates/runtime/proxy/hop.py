@@ -14,22 +14,22 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from ._base import MISFITS, ProtocolInfo, UnsetType
-from ._decode import DecodeError, reporting_drops
+from ...errors import InternalError, InvalidRequestError, RequestError
+from .._base import MISFITS, ProtocolInfo, UnsetType
+from .._decode import DecodeError, reporting_drops
+from ..connection import opened_for
+from ..dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
+from ..endpoint import Endpoint
+from ..in_flight import Rest
+from ..log import log_failure, log_mistake, logger
+from ..message import MAX_ID_BYTES, Message
+from ..options import ConnectionOptions
+from ..pending import Response
+from ..transport import ByteTransport, Transport
 from .chain import form_of
-from .connection import opened_for
-from .dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
-from .endpoint import Endpoint
-from .errors import InternalError, InvalidRequestError, RequestError
 from .forms import FORMS
-from .in_flight import Rest
-from .log import log_failure, log_mistake, logger
-from .message import MAX_ID_BYTES, Message
-from .options import ConnectionOptions
 from .overriding import Call, Neighbour, Override, Passing, Route, override_of
 from .passing import Passed, with_text
-from .pending import Response
-from .transport import ByteTransport, Transport
 
 _ENVELOPES: Final = frozenset(
     name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
@@ -362,7 +362,7 @@ class Hop:
         if override is not None and not isinstance(message, Passed):
             message = self._original(message, override) or message
         if self.options.check_sent:
-            from .on_demand.sent import misfit_in
+            from ..sent import misfit_in
 
             if (misfit := misfit_in(message, _Entrance(None), self.options.dumps)) is not None:
                 raise misfit
@@ -378,7 +378,7 @@ class Hop:
         return source.with_id(message.id, text or str(message.id))
 
     def _explained(self, message: Message, error: Exception) -> Exception:
-        from .on_demand.sent import unsendable, unsendable_error
+        from ..sent import unsendable, unsendable_error
 
         if isinstance(error, RequestError):
             return unsendable_error(message, _Entrance(None), error)
@@ -431,7 +431,7 @@ class Hop:
         try:
             return gives.encode(result)
         except MISFITS as error:
-            from .on_demand.mistakes import in_result
+            from ..mistakes import in_result
 
             raise in_result(handler, route.record, result, error, name=route.name) from error
 

@@ -8,12 +8,12 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
-from ._base import UNSET, Method, Part, ProtocolInfo, UnsetType
-from ._decode import DecodeError
-from .dispatch import Codec, ConnectionClosed, Remote, overrides
-from .errors import RequestError
-from .log import logger
-from .message import Kind, Message
+from ...errors import RequestError
+from .._base import UNSET, Method, Part, ProtocolInfo, UnsetType
+from .._decode import DecodeError
+from ..dispatch import Codec, ConnectionClosed, Remote, overrides
+from ..log import logger
+from ..message import Kind, Message
 from .passing import Passed, dumps_number, scan
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, Final, TypeAlias
 
-from .errors import InternalError, InvalidRequestError
-from .log import one_line
-from .message import MAX_START, Kind, Message, Unreadable, Unsendable, dumps_json, head, message_of, refuse_constant
-from .options import call_hook
-from .transport import Wire
+from ...errors import InternalError, InvalidRequestError
+from ..log import one_line
+from ..message import MAX_START, Kind, Message, Unreadable, Unsendable, dumps_json, head, message_of, refuse_constant
+from ..options import call_hook
+from ..transport import Wire
 
 Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""

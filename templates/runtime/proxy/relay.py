@@ -8,17 +8,17 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
-from ._base import ProtocolInfo
-from .connection import warn_of_others
-from .dispatch import ConnectionClosed, Remote, call_handler
+from .._base import ProtocolInfo
+from ..connection import warn_of_others
+from ..dispatch import ConnectionClosed, Remote, call_handler
+from ..message import Message
+from ..options import ConnectionOptions
+from ..tasks import Tasks
+from ..transport import ByteTransport, Transport, carrying_messages
 from .hop import Hop
-from .message import Message
-from .options import ConnectionOptions
 from .overriding import Passing, Route, names_of, routes_of
 from .passing import PassingWire, dumps_number
 from .sources import AnyAgent, opened
-from .tasks import Tasks
-from .transport import ByteTransport, Transport, carrying_messages
 
 
 class Relay:
@@ -117,14 +117,14 @@ class Relay:
         try:
             found = factory(*stubs)
         except TypeError as error:
-            from .on_demand.mistakes import in_factory
+            from ..mistakes import in_factory
 
             if (mistake := in_factory(factory, error, *stubs)) is error:
                 raise
             raise mistake from error
         if isinstance(found, Passing):
             return found
-        from .on_demand.mistakes import hint_for, name_of, shown
+        from ..mistakes import hint_for, name_of, shown
 
         raise TypeError(f"{name_of(factory)} made {shown(found)}{hint_for(found) or ': it must extend Proxy'}")
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
-from .options import ConnectionOptions
-from .process import ProcessTransport, start_process
-from .transport import PEER_KIND, ByteTransport, Transport
+from ..options import ConnectionOptions
+from ..process import ProcessTransport, start_process
+from ..transport import PEER_KIND, ByteTransport, Transport
 
 CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
 """A program and its arguments."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from ..methods import PROTOCOLS, AgentFactory, remote_client
 from .connection import Connection, by_version, check_factory, make_handler, version_of
 from .decision import explains
 from .dispatch import Peer
-from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport
 
@@ -28,7 +28,7 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     with a message if stdin cannot be read or stdout cannot be written, as on a full disk, but not if the client has
     gone. Raises `RuntimeError` where an event loop runs: `serve_stdio` is for that.
     """
-    from .on_demand.pipes import no_coroutine, run
+    from .pipes import no_coroutine, run
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)
@@ -43,7 +43,7 @@ async def serve_stdio(factory: AnyFactory, *, options: ConnectionOptions | None 
     left to it. Cancelling the task closes the connection. Afterwards stdin, stdout and the handlers of signals are what
     they were. Raises `OSError` where `run_agent` exits, and `RuntimeError` if stdin and stdout are served already.
     """
-    from .on_demand.pipes import serve
+    from .pipes import serve
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)
@@ -73,7 +73,7 @@ async def _started(factory: AnyFactory, transport: Transport | ByteTransport, op
 
     try:
         if (factories := by_version(factory)) is not None:
-            from .on_demand.selection import serve_candidates
+            from .versions.selection import serve_candidates
 
             serve_candidates(connection, PROTOCOLS, factories, make_stub)
         else:

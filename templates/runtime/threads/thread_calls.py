@@ -43,7 +43,7 @@ def blocking(target: Any, *, seconds: float | None = None) -> Any:
         return BlockingStub(target, seconds)
     stub = getattr(target, "__self__", None)
     if not isinstance(stub, Remote):
-        from .on_demand.mistakes import shown
+        from .mistakes import shown
 
         hint = "such as one of self.client" if callable(target) else "such as self.client or self.agent"
         raise TypeError(f"blocking got {shown(target)}; expected a stub, or a method of one, {hint}")

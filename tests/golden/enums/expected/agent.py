@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ._base import notifications, requests
-from .dispatch import Handler, Remote
+from ._runtime._base import notifications, requests
+from ._runtime.dispatch import Handler, Remote
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 from typing import Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._runtime._base import UNSET, Struct, UnsetType
 
 Colour: TypeAlias = Literal["red", "deep-blue"]
 """A closed enum.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType, made
+from ._runtime._base import UNSET, Struct, UnsetType, made
 
 
 class ShapeCircle(Struct):

@@ -6,26 +6,33 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
-from ._decode import DecodeError, Drop
+from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType, WireForm
+from ._runtime._decode import DecodeError, Drop
+from ._runtime.capabilities import CapabilityError, advertise
+from ._runtime.connection import Connection
+from ._runtime.decision import Decision, decides
+from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
+from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
+from ._runtime.options import ConnectionOptions
+from ._runtime.stdio import run_agent, serve_agent, serve_stdio
+from ._runtime.thread_calls import BlockingStub, blocking
+from ._runtime.transport import (
+    ByteTransport,
+    MemoryTransport,
+    StreamTransport,
+    Transport,
+    current_peer_kind,
+    memory_transports,
+)
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
-from .connection import Connection
-from .decision import Decision, decides
-from .dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,
     MethodNotFoundError,
     ParseError,
     RequestError,
 )
-from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
-from .options import ConnectionOptions
-from .stdio import run_agent, serve_agent, serve_stdio
-from .thread_calls import BlockingStub, blocking
-from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, current_peer_kind, memory_transports
 from .types import Settings, Tolerant
 
 __all__ = [

@@ -9,7 +9,7 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from ._base import UNSET, Struct, UnsetType, made
+from ._runtime._base import UNSET, Struct, UnsetType, made
 
 
 class Tolerant(Struct):

@@ -6,7 +6,7 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the other direction are in `on_demand.codec`. Common valid values are read inline; functions of `_decode` handle the
+the other direction are in `_other_direction`. Common valid values are read inline; functions of `_decode` handle the
 rest.
 """
 
@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar, overload
 
 from . import types
 # fmt: off
-from ._base import Struct, UNSET, new
-from ._decode import (
+from ._runtime._base import Struct, UNSET, new
+from ._runtime._decode import (
     DecodeError, Drop,
     Reader,
     anything, array_at, at,

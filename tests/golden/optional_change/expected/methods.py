@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._base import Method, Part, ProtocolInfo, methods
-from .dispatch import Codec
+from ._runtime._base import Method, Part, ProtocolInfo, methods
+from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
     from .agent import Agent, RemoteClient

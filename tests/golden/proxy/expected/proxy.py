@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from .dispatch import Remote
+from ._runtime.dispatch import Remote
+from ._runtime.proxy.overriding import Passing
+from ._runtime.proxy.sources import AgentSource, CommandLine
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
-from .overriding import Passing
-from .sources import AgentSource, CommandLine
 # fmt: off
 from .types import (
     AskRequest, AskResponse,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from ._base import UNSET, Struct, UnsetType, made
+from ._runtime._base import UNSET, Struct, UnsetType, made
 
 
 class PingRequest(Struct):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 from typing import Annotated, Any, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType, made
+from ._runtime._base import UNSET, Bounds, Struct, UnsetType, made
 
 
 class DocumentPosition(Struct):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._runtime._base import UNSET, Struct, UnsetType
 
 
 class ShapeCircle(Struct):

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from ._base import UNSET
-from ._decode import DecodeError, excerpt, integer, json_object, string
+from ._runtime._base import UNSET
+from ._runtime._decode import DecodeError, excerpt, integer, json_object, string
 
 _MAX_SHOWN: Final = 200
 """The characters of a text in `data` that `str` shows."""

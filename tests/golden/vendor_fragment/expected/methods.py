@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._base import Gate, Method, Part, ProtocolInfo, methods
-from .dispatch import Codec
+from ._runtime._base import Gate, Method, Part, ProtocolInfo, methods
+from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
     from .client import Client, RemoteAgent
-    from .spawn import AgentConnection, AgentProcess
+    from ._runtime.spawn import AgentConnection, AgentProcess
 
 PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
     1: ProtocolInfo(

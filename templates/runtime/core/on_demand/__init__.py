@@ -1,1 +1,0 @@
-"""Modules that are imported only when they are needed, so that starting does not pay for them."""

@@ -1,0 +1,1 @@
+"""Carries messages over HTTP and WebSocket."""

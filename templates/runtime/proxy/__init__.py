@@ -1,0 +1,1 @@
+"""Passes messages on: what a proxy and a conductor consist of."""

@@ -1,0 +1,1 @@
+"""Records the messages of a connection in a file."""

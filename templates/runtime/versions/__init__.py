@@ -1,0 +1,1 @@
+"""Serves several versions of the protocol."""
