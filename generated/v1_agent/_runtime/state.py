@@ -38,32 +38,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
 from ..errors import InvalidRequestError, RequestError
 from .dispatch import ConnectionClosed
+from .message import Message
 
 # --- The connection --------------------------------------------------------------------------------------------------
 
 
-class State(Enum):
-    """The state of a connection."""
+State: TypeAlias = Literal["open", "draining", "closing", "closed"]
+"""The state of a connection.
 
-    OPEN = auto()
-    DRAINING = auto()  # nothing more is read; handlers of requests may still respond, for `finish_seconds`
-    CLOSING = auto()  # nothing more is written; all tasks are cancelled
-    CLOSED = auto()
-
+* `open`: messages are read.
+* `draining`: nothing more is read; handlers of requests may still respond, for `finish_seconds`.
+* `closing`: nothing more is written; all tasks are cancelled.
+* `closed`: they have cleaned up.
+"""
 
 Event: TypeAlias = Literal["read end", "finished", "stop", "cleaned up"]
 
 TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
-    (State.OPEN, "read end"): State.DRAINING,
-    (State.OPEN, "stop"): State.CLOSING,
-    (State.DRAINING, "finished"): State.CLOSING,
-    (State.DRAINING, "stop"): State.CLOSING,
-    (State.CLOSING, "cleaned up"): State.CLOSED,
+    ("open", "read end"): "draining",
+    ("open", "stop"): "closing",
+    ("draining", "finished"): "closing",
+    ("draining", "stop"): "closing",
+    ("closing", "cleaned up"): "closed",
 }
 """All other pairs change nothing."""
 
@@ -72,20 +72,20 @@ class Lifecycle:
     """The state of a connection, and the reason for its end: that of the first event which ends it."""
 
     def __init__(self, on_end: Callable[[ConnectionClosed], None]) -> None:
-        self.state = State.OPEN
+        self.state: State = "open"
         self.reason: ConnectionClosed | None = None
         self._on_end = on_end
-        self._left = {State.OPEN: asyncio.Event(), State.DRAINING: asyncio.Event()}
+        self._left = {"open": asyncio.Event(), "draining": asyncio.Event()}
 
     @property
     def is_open(self) -> bool:
         """True as long as messages are read."""
-        return self.state is State.OPEN
+        return self.state == "open"
 
     @property
     def is_closing(self) -> bool:
         """True once nothing more may be written."""
-        return self.state in (State.CLOSING, State.CLOSED)
+        return self.state in ("closing", "closed")
 
     def handle(self, event: Event, reason: ConnectionClosed | None = None) -> None:
         """Change the state as an event says."""
@@ -95,19 +95,19 @@ class Lifecycle:
         was_open, self.state = self.is_open, following
         if was_open:
             self.reason = reason or ConnectionClosed("this side has closed the connection")
-            self._left[State.OPEN].set()
+            self._left["open"].set()
             self._on_end(self.reason)
         if self.is_closing:
-            self._left[State.DRAINING].set()
+            self._left["draining"].set()
 
-    async def wait_until_left(self, state: Literal[State.OPEN, State.DRAINING]) -> None:
+    async def wait_until_left(self, state: Literal["open", "draining"]) -> None:
         """Wait until the connection has left `state`."""
         await self._left[state].wait()
 
 
 # --- The reading -----------------------------------------------------------------------------------------------------
 
-Reading: TypeAlias = Literal["taking", "idle", "handling"]
+ReadingState: TypeAlias = Literal["taking", "idle", "handling"]
 """What the read loop does.
 
 * `taking`: it takes messages, or waits for those that were taken before.
@@ -117,7 +117,7 @@ Reading: TypeAlias = Literal["taking", "idle", "handling"]
 
 ReadingEvent: TypeAlias = Literal["nothing left", "woken", "notification", "handled", "handed over"]
 
-READING: Final[dict[ReadingEvent, dict[Reading, Reading]]] = {
+READING: Final[dict[ReadingEvent, dict[ReadingState, ReadingState]]] = {
     "nothing left": {"taking": "idle"},
     "woken": {"idle": "taking"},
     "notification": {"taking": "handling"},
@@ -127,21 +127,79 @@ READING: Final[dict[ReadingEvent, dict[Reading, Reading]]] = {
 """All other pairs are errors of the connection, and raise `KeyError`."""
 
 
+class Handling:
+    """The handling of a notification, whose `message` is None once its handler has returned."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message: Message | None = message
+
+
+class Reading:
+    """The read loop: what it does, the `task` that runs it, and the notification whose handler it calls, if it does."""
+
+    def __init__(self) -> None:
+        self.state: ReadingState = "taking"
+        self.task: asyncio.Task[None] | None = None
+        self.handling: Handling | None = None
+        self._arrival: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """True while it waits for `wake`."""
+        return self.state == "idle" and self._arrival is not None and not self._arrival.done()
+
+    async def wait(self) -> None:
+        """Be idle until `wake`."""
+        self.state = READING["nothing left"][self.state]
+        self._arrival = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrival
+        finally:
+            if self.state == "idle":  # it was cancelled
+                self.state = READING["woken"][self.state]
+
+    def wake(self) -> None:
+        """End `wait`."""
+        self.state = READING["woken"][self.state]
+        if self._arrival is not None:
+            self._arrival.set_result(None)
+
+    def begin(self, message: Message) -> Handling:
+        """Note that the handler of a notification is called."""
+        self.state = READING["notification"][self.state]
+        self.handling = Handling(message)
+        return self.handling
+
+    def end(self, handling: Handling) -> None:
+        """Note that a handler has returned. If it has handed the loop over, that is of no effect on the loop."""
+        if self.handling is handling:
+            self.state = READING["handled"][self.state]
+            self.handling = None
+        handling.message = None
+
+    def hand_over(self) -> None:
+        """Leave the handler to its task; another one runs the loop."""
+        self.state = READING["handed over"][self.state]
+        self.handling = None
+
+
 # --- The handshake ---------------------------------------------------------------------------------------------------
 
 
-class Step(Enum):
-    """The progress of the request that the peer has to send first."""
+Step: TypeAlias = Literal["awaited", "running", "done"]
+"""The progress of the request that the peer has to send first.
 
-    AWAITED = auto()  # other requests are refused, notifications ignored
-    RUNNING = auto()
-    DONE = auto()  # or none is needed
-
+* `awaited`: other requests are refused, notifications ignored.
+* `running`: they are let in.
+* `done`: it has succeeded, or none is needed.
+"""
 
 STEPS: Final[dict[tuple[Step, Literal["begins", "succeeds", "fails"]], Step]] = {
-    (Step.AWAITED, "begins"): Step.RUNNING,
-    (Step.RUNNING, "succeeds"): Step.DONE,
-    (Step.RUNNING, "fails"): Step.AWAITED,
+    ("awaited", "begins"): "running",
+    ("running", "succeeds"): "done",
+    ("running", "fails"): "awaited",
 }
 """All other pairs change nothing."""
 
@@ -156,19 +214,19 @@ class Handshake:
     def __init__(self) -> None:
         self.method: str | None = None
         self.is_alone = self.is_sent = False
-        self.step = Step.DONE
+        self.step: Step = "done"
         self._running = 0
 
     def require(self, method: str | None, *, is_sent: bool = False, is_alone: bool = False) -> None:
         """Refuse all other requests until this one has succeeded; None requires nothing."""
         self.method, self.is_sent, self.is_alone = method, is_sent, is_alone
-        self.step = Step.DONE if method is None else Step.AWAITED
+        self.step = "done" if method is None else "awaited"
 
     def refusal(self, method: str) -> RequestError | None:
         """The error for a request that must not be started now; None if it may."""
-        if self.step is Step.AWAITED and (method != self.method or self.is_sent):
+        if self.step == "awaited" and (method != self.method or self.is_sent):
             return InvalidRequestError(f"{self.method} must come first")
-        if self.step is Step.RUNNING and method == self.method and self.is_alone:
+        if self.step == "running" and method == self.method and self.is_alone:
             return InvalidRequestError(f"{self.method} is running")
         return None
 
