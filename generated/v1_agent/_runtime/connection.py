@@ -222,7 +222,7 @@ class Connection:
         """
         self._choose(message)
         method, handler, capabilities, succeeded = message.method, self._handler, self._capabilities, False
-        trial = capabilities.begin(method, message.value)
+        provisional = capabilities.begin(method, message.value)
         try:
             result = await dispatch_request(handler, method, message.value, on_drop=self.options.on_drop)
             self._check_version(method, result)
@@ -230,8 +230,8 @@ class Connection:
             capabilities.sent(method, "result", result)
             succeeded = True
         finally:
-            if trial is not None:
-                capabilities.end(trial, keep=succeeded)
+            if provisional is not None:
+                capabilities.end(provisional, keep=succeeded)
         if self._choice is not None and method == self._choice.method:
             self._endpoint.in_flight.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
         return Sent(rest)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _params(record: Method, params: Any, on_drop: OnDrop | None) -> Any:
         raise UnfitParams(error) from error
 
 
-def _decoded(part: Part, raw: Any, on_drop: OnDrop | None) -> Any:
+def _decoded(part: Payload, raw: Any, on_drop: OnDrop | None) -> Any:
     if raw is None and part.is_object:
         raw = {}
     if on_drop is not None:
