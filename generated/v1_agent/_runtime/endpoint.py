@@ -2,8 +2,9 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """One end of a connection over any transport: both sides send requests, and messages are handled in order.
 
-`Endpoint._take` is the one place that takes a message. What to do with it say the callbacks with which the endpoint is
-made; it knows no types, roles or versions. `state` has the states, and the reasons for the order.
+`Endpoint._take` is the one place that takes a message: `read_loop` calls it, `in_flight` has the requests of the peer,
+and `pending` those of this side. What to do with a message say the callbacks with which the endpoint is made; it knows
+no types, roles or versions. `state` has the states, and the reasons for the order.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Endpoint:
         self._life = Lifecycle(self._reject_pending)
         self._tasks = Tasks(options.cleanup_seconds)
         self._closed: asyncio.Task[None] | None = None
-        self._pending = Pending()  # requests of this side
+        self.pending = Pending()  # requests of this side
         budget: Any = getattr(transport, "budget", None)
         limit = options.max_in_flight_bytes
         self.in_flight = InFlight(
@@ -198,10 +199,10 @@ class Endpoint:
             self._life.handle("cleaned up")
 
     def _reject_pending(self, reason: ConnectionClosed) -> None:
-        self._pending.reject_all(reason)
+        self.pending.reject_all(reason)
         if self._on_end is not None:
             self._on_end(reason)
-        self._pending.lose_all(reason)
+        self.pending.lose_all(reason)
 
     def _name(self, task: asyncio.Task[None]) -> str:
         """What a task is for, in the log."""
@@ -280,7 +281,7 @@ class Endpoint:
             raise life.reason.again()
         handling = None if self._reading.handling is None else self._loop.handing_over()
         future = loop.create_future()
-        request_id, start = self._pending.add(future, listener), perf_counter()
+        request_id, start = self.pending.add(future, listener), perf_counter()
         try:
             rest = self.send(Message("request", params, method, request_id))
             if handling is not None:
@@ -290,11 +291,11 @@ class Endpoint:
             result = await future
         except asyncio.CancelledError:
             if life.is_open and (future.cancelled() or not future.done()):
-                self._pending.ignore(request_id)
+                self.pending.ignore(request_id)
                 self._cancel_at_peer(request_id)
             raise
         finally:
-            self._pending.remove(request_id)
+            self.pending.remove(request_id)
             if future.done() and not future.cancelled():
                 future.exception()  # marks it as retrieved: a failure to write may have come first
             logger.debug("%s, request %d, took %.1f ms", method, request_id, (perf_counter() - start) * 1000)
@@ -307,14 +308,6 @@ class Endpoint:
     async def _send_all(self, message: Message) -> None:
         if (rest := self.send(message)) is not None:
             await rest
-
-    def reserve_id(self, listener: Listener) -> int:
-        """The id of a request that the caller sends itself; `listener` gets its response."""
-        return self._pending.add(None, listener)
-
-    def lose(self, request_id: int, reason: ConnectionClosed) -> None:
-        """Tell the listener of such a request that no response will come."""
-        self._pending.lose(request_id, reason)
 
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
@@ -331,7 +324,7 @@ class Endpoint:
                 return self._take_response(message)
 
     def _take_response(self, message: Message) -> Rest:
-        is_waiting, rest = self._pending.resolve(message)
+        is_waiting, rest = self.pending.resolve(message)
         if is_waiting:
             self.in_flight.unaddressed = 0
             self._loop.yield_to_tasks()
@@ -339,7 +332,7 @@ class Endpoint:
 
     def _take_unreadable(self, found: Unreadable) -> Rest:
         """Reject the pending request that an unreadable response is for; respond to other messages with the error."""
-        is_found, is_waiting, rest = self._pending.reject(found)
+        is_found, is_waiting, rest = self.pending.reject(found)
         if is_waiting:
             self._loop.yield_to_tasks()
         if is_found:

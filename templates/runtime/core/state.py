@@ -1,7 +1,7 @@
 """The states of a connection, of its reading, and of the handshake: what can change a state is here, and nowhere else.
 
-A connection is both directions of one conversation. It has three machines, each a table below; `endpoint.Endpoint`
-drives them, and asks nothing else to know where it is.
+A connection is both directions of one conversation. It has three machines, each a table below. `endpoint.Endpoint`
+drives the first one, `read_loop.ReadLoop` the second, `in_flight.InFlight` the third.
 
 The connection (`State`). It is open until nothing more is read: the peer has closed its end, or this side has stopped.
 If the peer has closed, requests that run may still be answered, for a while: it drains. Then nothing more is written,
@@ -9,12 +9,13 @@ all tasks are cancelled, and once they have cleaned up it is closed. The first e
 every later call gets.
 
 The reading (`Reading`). One task at a time runs the read loop, which takes one message after the other, in the order of
-arrival. Three rules follow from what peers rely on; `endpoint` says at each place how it keeps them:
+arrival. Three rules follow from what peers rely on; `read_loop` says at each place how it keeps them:
 
 * A notification is handled to its end before the next message is taken, so the loop calls its handler itself. But if
-  that handler sends a request and waits for the response, nobody would read the response. So before the request is
-  sent, the loop is handed over: another task runs it from then on, and the handler goes on in the task that it has,
-  which counts as in flight as that of a request does.
+  that handler sends a request and waits for the response, nobody would read the response. So once the request is sent,
+  the loop is handed over: another task runs it from then on, and the handler goes on in the task that it has, which
+  counts as in flight as that of a request does. The new task has the context in which the connection was started, as
+  what the handler has set in its own is its own.
 * Requests run side by side, each in a task of its own, but their handlers begin in the order of arrival. A task begins
   only when the event loop comes to it. So a message of another kind, which may cancel the request or depend on what
   its handler has begun with, waits until all requests before it have begun. Requests themselves do not wait for each

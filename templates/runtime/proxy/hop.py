@@ -130,26 +130,6 @@ class Hop:
         self.endpoint.cancellation = protocol.cancellation
         self.endpoint.start()
 
-    def finish(self, reason: ConnectionClosed) -> None:
-        """Read no more; what is in flight may still be answered."""
-        self.endpoint.end_reading(reason)
-
-    async def ended(self) -> None:
-        """Wait until no more is read from this side."""
-        await self.endpoint.wait_ended()
-
-    async def wait_closed(self) -> None:
-        """Wait until the connection is closed, and all handlers have finished."""
-        await self.endpoint.wait_closed()
-
-    def stop(self) -> None:
-        """Close the connection."""
-        self.endpoint.stop()
-
-    async def close(self) -> None:
-        """Close the connection, and wait until that is done."""
-        await self.endpoint.close()
-
     @property
     def reason(self) -> ConnectionClosed | None:
         """The reason why nothing more is read; None while this side is read."""
@@ -240,14 +220,14 @@ class Hop:
         if error is not None:
             return endpoint.in_flight.refuse(error, message)
         asked = _Asked(message)
-        request_id = self._open[asked.key] = other.endpoint.reserve_id(partial(self._answer, asked, other))
+        request_id = self._open[asked.key] = other.endpoint.pending.add(None, partial(self._answer, asked, other))
         endpoint.in_flight.defer(asked.key)
         try:
             if other.reason is not None:  # it may still be written to, and nothing is read
                 raise other.reason.again()
             return other.endpoint.send(message.with_id(request_id, str(request_id)))
         except ConnectionClosed as reason:
-            other.endpoint.lose(request_id, reason)
+            other.endpoint.pending.lose(request_id, reason)
             return None
 
     async def _pass_notification(self, message: Passed) -> None:
