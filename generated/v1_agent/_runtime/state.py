@@ -126,24 +126,21 @@ READING: Final[dict[ReadingEvent, dict[ReadingState, ReadingState]]] = {
     "handed over": {"handling": "taking"},  # by the task that has the loop from now on
 }
 """All other pairs are errors of the connection, and raise `KeyError`."""
-
-
-class Handling:
-    """The handling of a notification, whose `message` is None once its handler has returned."""
-
-    __slots__ = ("message",)
-
-    def __init__(self, message: Message) -> None:
-        self.message: Message | None = message
+_NOTIFICATION: Final = READING["notification"]  # each one asks for these
+_HANDLED: Final = READING["handled"]
 
 
 class Reading:
-    """The read loop: what it does, the `task` that runs it, and the notification whose handler it calls, if it does."""
+    """The read loop: what it does, the `task` that runs it, and the `message` whose handler it calls, if it does.
+
+    `handling` is the mark of that call.
+    """
 
     def __init__(self) -> None:
         self.state: ReadingState = "taking"
         self.task: asyncio.Task[None] | None = None
-        self.handling: Handling | None = None
+        self.handling: object = None
+        self.message: Message | None = None
         self._arrival: asyncio.Future[None] | None = None
 
     @property
@@ -167,23 +164,23 @@ class Reading:
         if self._arrival is not None:
             self._arrival.set_result(None)
 
-    def begin(self, message: Message) -> Handling:
-        """Note that the handler of a notification is called."""
-        self.state = READING["notification"][self.state]
-        self.handling = Handling(message)
-        return self.handling
+    def begin(self, message: Message) -> object:
+        """Note that the handler of a notification is called. Returns the mark of this call."""
+        self.state = _NOTIFICATION[self.state]
+        self.message = message
+        self.handling = mark = object()
+        return mark
 
-    def end(self, handling: Handling) -> None:
+    def end(self, mark: object) -> None:
         """Note that a handler has returned. If it has handed the loop over, that is of no effect on the loop."""
-        if self.handling is handling:
-            self.state = READING["handled"][self.state]
-            self.handling = None
-        handling.message = None
+        if self.handling is mark:
+            self.state = _HANDLED[self.state]
+            self.handling = self.message = None
 
     def hand_over(self) -> None:
         """Leave the handler to its task; another one runs the loop."""
         self.state = READING["handed over"][self.state]
-        self.handling = None
+        self.handling = self.message = None
 
 
 # --- The handshake ---------------------------------------------------------------------------------------------------

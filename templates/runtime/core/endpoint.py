@@ -277,13 +277,13 @@ class Endpoint:
             loop = self.check_loop()
         if life.reason is not None:
             raise life.reason.again()
-        handling = None if self._reading.handling is None else self._loop.handing_over()
+        handled = None if self._reading.message is None else self._loop.handing_over()
         future = loop.create_future()
         request_id, start = self.pending.add(future, listener), perf_counter()
         try:
             rest = self.send(Message("request", params, method, request_id))
-            if handling is not None:
-                self._loop.leave_to(handling)
+            if handled is not None:
+                self._loop.leave_to(handled)
             if rest is not None:
                 await rest
             result = await future
@@ -351,11 +351,11 @@ class Endpoint:
         if self.handshake.step == "awaited":
             logger.debug("the notification %.200r is ignored: it came before %s", method, self.handshake.method)
             return
-        task, handling = reading.task, reading.begin(message)
-        current_handling.set(handling)  # never reset: it has no effect once the loop has left this handler
+        task, mark = reading.task, reading.begin(message)
+        current_handling.set(mark)  # never reset: it has no effect once the loop has left this handler
         try:
             await self._on_notification(method, message.value)
         except BaseException as error:
             self.in_flight.note_failure(message, error, task)
         finally:
-            reading.end(handling)
+            reading.end(mark)

@@ -13,12 +13,12 @@ from .dispatch import ConnectionClosed
 from .in_flight import InFlight, Rest
 from .log import PROGRAM_ENDS, logger
 from .message import Message, Unreadable
-from .state import Handling, Lifecycle, Reading
+from .state import Lifecycle, Reading
 from .tasks import Tasks, is_running
 from .transport import Transport
 
-current_handling: Final[ContextVar[Handling | None]] = ContextVar("current_handling", default=None)
-"""That of the notification in whose handler the code runs; tasks that the handler starts inherit it."""
+current_handling: Final[ContextVar[object]] = ContextVar("current_handling", default=None)
+"""The mark of the notification in whose handler the code runs; tasks that the handler starts inherit it."""
 
 
 class ReadLoop:
@@ -82,13 +82,13 @@ class ReadLoop:
         So once the request is sent, task 2 gets the loop. Task 1 is the handler's alone from then on, and ends with
         it. What comes next, such as a request, is handled at once, although that handler has not returned.
         """
-        if (handling := self.handing_over()) is not None:
-            self.leave_to(handling)
+        if (handled := self.handing_over()) is not None:
+            self.leave_to(handled)
 
     def handing_over(self) -> Message | None:
         """The notification whose handler runs this, in the loop. Raises `RuntimeError` if too much is in flight."""
-        handling = self.reading.handling
-        if handling is None or current_handling.get() is not handling or (message := handling.message) is None:
+        message = self.reading.message
+        if message is None or current_handling.get() is not self.reading.handling:
             return None
         if limit := self._in_flight.exceeded(message):
             raise RuntimeError(f"the handler of a notification cannot send a request: {limit}")
@@ -104,13 +104,13 @@ class ReadLoop:
 
     async def _run(self) -> None:
         me, life, reading = asyncio.current_task(), self._life, self.reading
-        received, ready = self._received, self._ready
+        received, ready, starting = self._received, self._ready, self._in_flight.starting
         try:
             while reading.task is me and life.state == "open":  # until a handler has handed the reading over
                 message = received.pop() if received else (ready and ready()) or await self._read()
                 if message is None:
                     rest, self._rest = self._rest, None
-                elif (self._must_yield or self._in_flight.starting) and self._has_to_wait(message):
+                elif (self._must_yield or starting) and self._has_to_wait(message):
                     received.append(message)
                     rest = asyncio.sleep(0)
                 else:
