@@ -86,6 +86,7 @@ class Transport(Protocol):
     has arrived has `ready()`: the next message, or None if `read` would wait or has reached the end; it raises nothing.
     It may have `attach(arrived)`, too: `arrived(False)` is called when messages have arrived, and `arrived(True)` at
     the end, also if that comes before `attach`. The attribute `peer_kind` says what the peer is; by default "network".
+    One whose clients share their memory has a `budget`, whose `in_flight(limit)` counts in place of `TextInFlight`.
     """
 
     async def read(self) -> Message | Unreadable | None:
