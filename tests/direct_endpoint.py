@@ -76,6 +76,8 @@ class DirectEndpoint:
         self._end, self._closing, self._on_refused = end, closing, on_refused
         self._pending: dict[Any, asyncio.Future[Any]] = {}
         self._requests: dict[Any, asyncio.Task[None]] = {}
+        self._cancelled: set[Any] = set()
+        self._log = runtime_module(end.acp, "log")
         self._handling: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._count = 0
@@ -91,7 +93,7 @@ class DirectEndpoint:
         null_ids: Any = True,
     ) -> None:
         self._on_request, self._on_notification, self._routes = on_request, on_notification, routes or {}
-        self.cancellation, self.null_ids = cancellation, null_ids
+        self.cancellation, self.null_ids, self.in_flight = cancellation, null_ids, self
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ class DirectEndpoint:
         try:
             work = self._on_request(message.method, message.value) if route is None else route(message)
             result = await work
-            if not isinstance(result, runtime_module(self.acp, "endpoint").Sent):
+            if not isinstance(result, runtime_module(self.acp, "in_flight").Sent):
                 self.send(runtime_module(self.acp, "message").Message("result", result, message.method, message.id))
             succeeded = True
         except self.acp.RequestError as error:
@@ -206,21 +208,19 @@ class DirectEndpoint:
                 self._error(self.acp.errors.ERROR_CLASSES.get(-32800, self.acp.errors.InternalError)(), message.id)
             )
         except Exception as error:  # noqa: BLE001 - whatever a handler raises
-            runtime_module(self.acp, "log").log_handler_failure(
-                message.method, error, is_closed=self.reason is not None
-            )
+            self._log.log_handler_failure(message.method, error, is_closed=self.reason is not None)
             with suppress(self.acp.ConnectionClosed):
                 self.send(self._error(self.acp.errors.InternalError(), message.id))
         finally:
             self.handshake.ends(message.method, succeeded=succeeded)
             del self._requests[message.id]
+            self._cancelled.discard(message.id)
 
     async def _handle(self, message: Any) -> None:
         """Call the handler of a notification, and wait until it has ended, or sends a request of its own."""
-        how = self.cancellation
-        if how is not None and message.method == how.method and message.value[how.key] in self._requests:
-            self._requests[message.value[how.key]].cancel()
-        if self.handshake.step is runtime_module(self.acp, "state").Step.AWAITED:
+        if self.cancellation is not None and message.method == self.cancellation.method:
+            self._cancel(message.value)
+        if self.handshake.step == "awaited":
             return
         turn = asyncio.Event()
         token = _turn.set(turn)
@@ -231,10 +231,16 @@ class DirectEndpoint:
         task.add_done_callback(lambda _: turn.set())
         await turn.wait()
 
+    def _cancel(self, params: Any) -> None:
+        number = params.get(self.cancellation.key) if isinstance(params, dict) else None
+        if type(number) in (int, str) and number in self._requests and number not in self._cancelled:
+            self._cancelled.add(number)
+            self._requests[number].cancel()
+
     async def _notified(self, message: Any) -> None:
         try:
             await self._on_notification(message.method, message.value)
+        except self.acp.errors.InvalidParamsError as error:
+            self._log.log_mistake("the params of the notification %s do not fit: %s", message.method, error)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises
-            runtime_module(self.acp, "log").log_handler_failure(
-                f"the notification {message.method}", error, is_closed=False
-            )
+            self._log.log_handler_failure(f"the notification {message.method}", error, is_closed=False)

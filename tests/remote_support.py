@@ -372,7 +372,7 @@ class Server:
 
         They are found in the budgets that exist, wherever the application keeps them.
         """
-        budget = runtime_module(self.acp, "message").Budget
+        budget = runtime_module(self.acp, "shared_memory").SharedMemory
         return sum(each.bytes for each in gc.get_objects() if type(each) is budget)
 
     def check_empty(self) -> None:

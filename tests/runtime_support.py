@@ -161,11 +161,19 @@ class RawPeer:
 
 @asynccontextmanager
 async def raw_peer(
-    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64
+    acp: ModuleType,
+    kind: type[Any],
+    *,
+    options: Any = None,
+    max_messages: int = 64,
+    through: Callable[[Any], Any] = lambda near: near,
 ) -> AsyncGenerator[RawPeer, None]:
-    """A peer by hand, of a handler of the class `kind`; afterwards both ends are closed."""
+    """A peer by hand, of a handler of the class `kind`; afterwards both ends are closed.
+
+    `through` makes the transport of the handler from its end of the pair.
+    """
     near, far = acp.memory_transports(max_messages)
-    connection, handler = started(acp, kind, near, options)
+    connection, handler = started(acp, kind, through(near), options)
     try:
         yield RawPeer(far, connection, handler, stub_of(acp, kind, connection))
     finally:

@@ -72,7 +72,10 @@ def test_no_room_imports_one_above_it() -> None:
 # --- The runtime -----------------------------------------------------------------------------------------------------
 
 RUNTIME = {path.stem: path for path in (REPOSITORY / "templates/runtime").rglob("*.py") if path.stem != "__init__"}
-LAYERS = ("core", "pydantic", "trace", "handlers", "versions", "stdio", "process", "proxy", "network", "remote")
+LAYERS = (
+    *("core", "pydantic", "trace", "handlers", "threads", "versions"),
+    *("streams", "stdio", "process", "proxy", "network", "remote"),
+)
 """The folders of the runtime from the bottom up."""
 
 

@@ -100,8 +100,9 @@ def test_long_names_of_methods_are_not_kept(acp: ModuleType) -> None:
     assert run(main()) < 1_500_000
 
 
-def test_the_budget_of_a_client_holds_for_what_is_overridden(acp: ModuleType) -> None:
+def test_the_budget_of_a_client_holds_for_what_is_overridden(packages: Packages) -> None:
     """All connections of a client on the network share it: that of the transport, also where a chain is between."""
+    acp = packages(V1, roles=(Role.PROXY,), options=Options(open=True, keep_unknown=True), remote=True)
     options = acp.ConnectionOptions(wire=runtime_module(acp, "passing").PassingWire)
 
     async def from_client(self: Any, call: Any) -> Any:
@@ -112,7 +113,7 @@ def test_the_budget_of_a_client_holds_for_what_is_overridden(acp: ModuleType) ->
     async def main() -> None:
         client, near = acp.memory_transports()
         transport = runtime_module(acp, "transport").LineTransport(near, options)
-        transport.budget = runtime_module(acp, "message").Budget(2**15)
+        transport.budget = runtime_module(acp, "shared_memory").SharedMemory(2**15)
         serving = asyncio.ensure_future(acp.serve_conductor([kind], [sys.executable, "-c", "input()"], transport))
         await client.write(line(id=0, method="initialize", params={"protocolVersion": 1}))
         for number in range(1, 10):

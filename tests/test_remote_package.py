@@ -27,8 +27,16 @@ PUBLIC = {
     "both": {"asgi.py", "remote.py"},
     "proxy": {"asgi_proxy.py", "bridge.py", "network.py"},
 }
-SERVING = {"asgi_application", "asgi_http", "hosting", "routing", "streams"}
-CONNECTING = {"remote_failures", "remote_http", "remote_post", "remote_socket", "remote_transport", "streams"}
+SERVING = {"asgi_application", "asgi_http", "hosting", "routing", "shared_memory", "streams"}
+CONNECTING = {
+    "remote_failures",
+    "remote_http",
+    "remote_post",
+    "remote_socket",
+    "remote_transport",
+    "shared_memory",
+    "streams",
+}
 PRIVATE = {"agent": SERVING, "client": CONNECTING, "both": SERVING | CONNECTING, "proxy": SERVING | CONNECTING}
 ADDED = {
     role: {*PUBLIC[role], *(f"_runtime/network/{name}.py" for name in (*PRIVATE[role], "sessions", "__init__"))}

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.runtime_support import V1, acp_log, at_rest, over_pipes, run, started, streams, texts
-from tests.support import Packages, runtime_module
+from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
@@ -374,7 +374,7 @@ def test_all_of_a_message_counts(acp: ModuleType, part: str) -> None:
     assert "max_in_flight_bytes" in texts(records)
 
 
-def test_messages_of_unknown_size_count(acp: ModuleType) -> None:
+def test_messages_count_with_the_size_that_a_transport_of_values_says(acp: ModuleType) -> None:
     begun: list[str] = []
 
     class Agent(acp.Agent):  # type: ignore[name-defined,misc]
@@ -401,9 +401,7 @@ def test_messages_of_unknown_size_count(acp: ModuleType) -> None:
         connection = acp.Connection(transport, acp.ConnectionOptions(max_in_flight_bytes=400_000))
         connection.start(Agent(acp.RemoteClient(connection)))
         for number in range(10):
-            transport.arrived.put_nowait(
-                runtime_module(acp, "message").Message("request", ["x" * 60_000], method="_m", id=number)
-            )
+            transport.arrived.put_nowait(acp.Message("request", None, method="_m", id=number, size=60_000))
         while len(begun) + len(transport.sent) < 10:
             await asyncio.sleep(0)
         await connection.close()

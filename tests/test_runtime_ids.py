@@ -139,7 +139,7 @@ def test_an_id_at_the_start_of_a_message_that_is_not_parsed(
     acp = packages(sources)
 
     async def main() -> Any:
-        options = acp.ConnectionOptions(max_in_flight_bytes=100_000)
+        options = acp.ConnectionOptions(max_in_flight_bytes=10_000)
         async with raw_peer(acp, agent_of(acp, ext_method=echo), options=options) as peer:
             return await peer.ask(number, "_echo", [{}] * 10_000)
 

@@ -232,6 +232,42 @@ def test_requests_above_the_limit_are_refused(packages: Packages, sources: Schem
     assert after["result"] == "_quick"
 
 
+@BOTH
+def test_requests_in_flight_share_a_limit_on_text(packages: Packages, sources: SchemaChoice) -> None:
+    """Notifications whose handlers wait for the peer do, too. What was answered makes room."""
+    acp = packages(sources)
+
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def ext_method(self: Any, method: str, params: Any) -> Any:
+            if method == "_m":
+                await go.wait()
+
+        async def ext_notification(self: Any, method: str, params: Any) -> None:
+            await self.client.ext_method("_ask", None)
+
+        kind = agent_of(acp, ext_method=ext_method, ext_notification=ext_notification)
+        async with raw_peer(acp, kind, options=acp.ConnectionOptions(max_in_flight_bytes=1_000)) as peer:
+            await peer.notify("_n", "x" * 300)
+            asked = (await peer.receive())["id"]
+            for number in range(2):
+                await peer.request(number, "_m", "x" * 300)
+            refused = await peer.receive()
+            assert (refused["id"], refused["error"]["code"]) == (1, INTERNAL)
+            assert "the limit is 1000 bytes (max_in_flight_bytes)" in refused["error"]["message"]
+            await peer.request(2, "_m", "x" * 1_000)
+            assert (await peer.receive())["error"]["code"] == INVALID
+            await peer.answer(asked, result=None)
+            await peer.ping()
+            await peer.request(3, "_m", "x" * 300)
+            go.set()
+            assert sorted([(await peer.receive())["id"] for _ in range(2)]) == [0, 3]
+
+    with acp_log():
+        run(main())
+
+
 def test_answers_that_nobody_reads_are_limited(packages: Packages) -> None:
     """A peer that asks on and on, and reads no answer, must not make memory grow: it is not read any longer."""
     acp = packages(V1)

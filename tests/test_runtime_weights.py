@@ -1,4 +1,8 @@
-"""Limits on memory: of one message, of all that are in flight, and of an agent that a peer wants to fill."""
+"""Limits on memory: on the network, of a message and of all that are in flight; and an agent that a peer wants to fill.
+
+On the network, the memory of messages counts, which is estimated before they are parsed; between two processes their
+text does.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ import json
 import os
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,8 +21,8 @@ from typing import Any
 import pytest
 
 from tests.runtime_agents import AgentProcess, command, environment
-from tests.runtime_support import V1, acp_log, agent_of, raw_peer, run
-from tests.support import Packages
+from tests.runtime_support import V1, RawPeer, acp_log, agent_of, raw_peer, run
+from tests.support import Packages, runtime_module
 from tests.test_runtime_memory import peak
 
 pytestmark = pytest.mark.every_python
@@ -53,6 +59,21 @@ def waiting_agent(acp: Any, go: asyncio.Event) -> type[Any]:
         await self.client.ext_method("_ask", None)
 
     return agent_of(acp, ext_method=ext_method, ext_notification=ext_notification)
+
+
+@asynccontextmanager
+async def network_peer(acp: Any, kind: type[Any], *, options: Any) -> AsyncGenerator[RawPeer, None]:
+    """A peer by hand, whose messages count as those of a client on the network do."""
+    memory = runtime_module(acp, "shared_memory")
+
+    def through(near: Any) -> Any:
+        wire = replace(options, wire=lambda _: memory.estimating_wire(options))
+        transport = runtime_module(acp, "transport").LineTransport(near, wire)
+        transport.budget = memory.SharedMemory()
+        return transport
+
+    async with raw_peer(acp, kind, options=options, through=through) as peer:
+        yield peer
 
 
 # --- The estimate ---------------------------------------------------------------------------------------------------
@@ -94,7 +115,7 @@ def answers(acp: Any, limit: int, *lines: bytes) -> list[Any]:
 
     async def main() -> list[Any]:
         options = acp.ConnectionOptions(max_in_flight_bytes=limit)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             for line in lines:
                 await peer.send_line(line)
             return await peer.ping()
@@ -112,7 +133,7 @@ def test_the_estimate_is_no_less_than_what_it_takes(
     """What takes 100 bytes more than the limit is not parsed."""
     line = request(1, make(size))
     taken = size_of(json.loads(line))
-    assert codes(answers(packages(V1), taken - 100, line)) == [(1, INVALID)]
+    assert codes(answers(packages(V1, remote=True), taken - 100, line)) == [(1, INVALID)]
 
 
 @pytest.mark.full
@@ -120,7 +141,7 @@ def test_the_estimate_is_no_less_than_what_it_takes(
 @pytest.mark.parametrize("size", [900, 20_000, 300_000])
 def test_the_measure_is_no_less_than_what_it_takes(packages: Packages, make: Callable[[int], bytes], size: int) -> None:
     """The room that is left beside a message is filled with texts, until one is refused."""
-    acp, line = packages(V1), request("heavy", make(size))
+    acp, line = packages(V1, remote=True), request("heavy", make(size))
     tracemalloc.start()
     value = json.loads(line)
     taken, _ = tracemalloc.get_traced_memory()
@@ -139,7 +160,7 @@ def test_the_measure_is_no_less_than_what_it_takes(packages: Packages, make: Cal
 
 def test_the_estimate_of_ordinary_records_is_near(packages: Packages) -> None:
     line = request(1, VALUES["records"](1_000_000))
-    assert answers(packages(V1), int(2.2 * size_of(json.loads(line))), line) == []
+    assert answers(packages(V1, remote=True), int(2.2 * size_of(json.loads(line))), line) == []
 
 
 TEXTS = {
@@ -153,7 +174,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_what_looks_like_structure_in_a_text_does_not_count(packages: Packages, text: str) -> None:
     line = request(1, json.dumps({"a": text, "b": [1, {"c": text}]}).encode())
-    assert answers(packages(V1), len(line) + 2_500, line) == []
+    assert answers(packages(V1, remote=True), len(line) + 2_500, line) == []
 
 
 def test_an_image_beside_any_text_is_let_through(packages: Packages) -> None:
@@ -162,9 +183,9 @@ def test_an_image_beside_any_text_is_let_through(packages: Packages) -> None:
     for ascii_only in (False, True):
         blocks = [{"type": "image", "data": image}, {"type": "text", "text": "\U0001f600, or {[:,]}"}]
         line = request(1, json.dumps({"prompt": blocks}, ensure_ascii=ascii_only).encode())
-        options = packages(V1).ConnectionOptions()
+        options = packages(V1, remote=True).ConnectionOptions()
         assert len(line) <= options.max_message_bytes
-        assert answers(packages(V1), options.max_in_flight_bytes, line) == []
+        assert answers(packages(V1, remote=True), options.max_in_flight_bytes, line) == []
 
 
 # --- The limit ------------------------------------------------------------------------------------------------------
@@ -172,7 +193,7 @@ def test_an_image_beside_any_text_is_let_through(packages: Packages) -> None:
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b'{"":[]}'])
 def test_a_message_that_would_take_too_much_is_not_read(packages: Packages, item: bytes) -> None:
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
     read: list[bytes] = []
 
     def loads(line: bytes) -> Any:
@@ -181,7 +202,7 @@ def test_a_message_that_would_take_too_much_is_not_read(packages: Packages, item
 
     async def main() -> list[Any]:
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT, loads=loads)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             await peer.send_line(request(1, items(item, 10_000)))
             return await peer.ping()
 
@@ -192,12 +213,12 @@ def test_a_message_that_would_take_too_much_is_not_read(packages: Packages, item
 
 def test_requests_in_flight_share_a_limit(packages: Packages) -> None:
     """What does not fit is refused with its id; what was answered makes room."""
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
 
     async def main() -> None:
         go = asyncio.Event()
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
-        async with raw_peer(acp, waiting_agent(acp, go), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, go), options=options) as peer:
             for number in range(4):
                 await peer.send_line(request(number, b'"' + b"x" * 30_000 + b'"'))
             refused = await peer.receive()
@@ -230,12 +251,12 @@ BLOCKS = {
 @pytest.mark.parametrize(("count", "make"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_ordinary_prompts_fit_side_by_side(packages: Packages, count: int, make: Callable[[], bytes]) -> None:
     """All sizes are a hundredth of those that the defaults are made for."""
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
 
     async def main() -> None:
         go = asyncio.Event()
         options = acp.ConnectionOptions(max_in_flight_bytes=128 * MIB // 100)
-        async with raw_peer(acp, waiting_agent(acp, go), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, go), options=options) as peer:
             for number in range(count):
                 await peer.send_line(request(number, make()))
             assert await peer.ping() == []
@@ -248,13 +269,13 @@ def test_ordinary_prompts_fit_side_by_side(packages: Packages, count: int, make:
 @pytest.mark.parametrize("number", [7, "seven", 'with a " quote', -1])
 @pytest.mark.parametrize("spaces", [False, True])
 def test_a_request_that_is_too_heavy_is_refused_with_its_id(packages: Packages, number: Any, *, spaces: bool) -> None:
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
     message = {"jsonrpc": "2.0", "id": number, "method": "_wait", "params": [{"id": 5}] * 2_000}
     line = json.dumps(message, separators=(", ", ": ") if spaces else (",", ":")).encode()
 
     async def main() -> None:
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             await peer.send_line(line)
             refused = await peer.receive()
             assert codes([refused]) == [(number, INVALID)]
@@ -275,11 +296,11 @@ HEADLESS = {
 
 @pytest.mark.parametrize("line", HEADLESS.values(), ids=HEADLESS.keys())
 def test_an_id_that_is_not_at_the_start_is_not_guessed(packages: Packages, line: bytes) -> None:
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
 
     async def main() -> list[Any]:
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             await peer.send_line(line % items(b"{}", 10_000))
             return await peer.ping()
 
@@ -289,11 +310,11 @@ def test_an_id_that_is_not_at_the_start_is_not_guessed(packages: Packages, line:
 
 @pytest.mark.parametrize("outcome", ["result", "error"])
 def test_a_call_whose_answer_is_too_heavy_fails(packages: Packages, outcome: str) -> None:
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
 
     async def main() -> None:
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             call = asyncio.create_task(peer.stub.ext_method("_ask", None))
             await peer.answer((await peer.receive())["id"], **{outcome: [{}] * 10_000})
             with pytest.raises(acp.InternalError, match=rf"too large.*{LIMIT} \(max_in_flight_bytes\)"):
@@ -305,11 +326,11 @@ def test_a_call_whose_answer_is_too_heavy_fails(packages: Packages, outcome: str
 
 
 def test_notifications_that_wait_for_the_peer_count(packages: Packages) -> None:
-    acp = packages(V1)
+    acp = packages(V1, remote=True)
 
     async def main() -> None:
         options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
-        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+        async with network_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
             numbers = []
             for _ in range(3):
                 await peer.send_line(b'{"jsonrpc":"2.0","method":"_n","params":"' + b"x" * 30_000 + b'"}')
@@ -335,21 +356,14 @@ EMOJI = "\U0001f600".encode()
 
 HOSTILE: dict[str, Callable[[], list[bytes]]] = {
     "60 MiB of objects": lambda: [request(1, items(b"{}", 60 * MIB))],
-    "31 MiB of objects": lambda: [request(1, items(b"{}", 31 * MIB))],
-    "31 MiB of objects with arrays": lambda: [request(1, items(b'{"":[]}', 31 * MIB))],
-    "as many objects as are let through, twice": lambda: [request(n, items(b'{"":0}', 2_300_000)) for n in (1, 2)],
-    "waiting texts with a wide character": lambda: [request(n, b'"' + TEXT_31 + EMOJI + b'"') for n in range(4)],
+    "waiting texts with a wide character": lambda: [request(n, b'"' + TEXT_31 + EMOJI + b'"') for n in range(2)],
     "waiting texts": lambda: [request(n, b'"' + TEXT_31 + b'"') for n in range(8)],
-    "a text with a wide character beside waiting texts": lambda: [
-        request(n, b'"' + TEXT_31 + (EMOJI if n == 4 else b"") + b'"') for n in range(5)
-    ],
     "waiting small messages": lambda: [request(n, items(b"{}", 900)) for n in range(1_100)],
     "answers to nothing": lambda: [b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}'] * 4,
     "all at once, with answers that are not read": lambda: [
         *(request(n, b'"' + TEXT_31 + b'"') for n in range(4)),
         *(request(f"{n}" + "i" * 300_000, b"0") for n in range(20)),
         *(request(n, items(b"{}", 900)) for n in range(4, 5_000)),
-        request(5_000, items(b"{}", 31 * MIB)),
         b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}',
     ],
 }

@@ -66,7 +66,7 @@ class RecordView:
             arguments.append(Code(f"encode={encode}"))
         if not self._is_json_object(expression):
             arguments.append(Code("is_object=False"))
-        return enclosed("Part(", arguments, ")", indent=8)
+        return enclosed("Payload(", arguments, ")", indent=8)
 
     def _decoder(self, expression: ir.TypeExpr) -> Code | None:
         """The function that decodes; None for any JSON, which needs none."""

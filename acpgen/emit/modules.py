@@ -157,7 +157,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
     views = [view for table in tables for view in table.views]
     parts = [found for view in views for part in view.parts for found in types_in(part)]
     uses_gates = any(view.is_gated for view in views)
-    records = [*(["Gate"] if uses_gates else []), "Method", *(["Part"] if views else []), "methods"]
+    records = [*(["Gate"] if uses_gates else []), "Method", *(["Payload"] if views else []), "methods"]
     standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if ir.AnyJson() in parts else [])}}
     if versions is not None:
         records = sorted([*records, *versions.record_names], key=isort_key)

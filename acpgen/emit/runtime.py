@@ -74,23 +74,24 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "answers": (),
     "capabilities": ("CapabilityError", "advertise"),
     "connection": ("Connection",),
     "endpoint": (),
-    "json_text": (),
+    "in_flight": (),
     "log": (),
-    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
+    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "decorated": (),
     "options": ("ConnectionOptions",),
     "pending": (),
+    "read_loop": (),
     "selection": (),
     "sent": (),
     "state": (),
+    "stream_transport": ("StreamTransport",),
     "tasks": (),
     "thread_calls": ("BlockingStub", "blocking"),
     "transport": (
-        *("ByteTransport", "MemoryTransport", "StreamTransport", "Transport"),
+        *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
         *("current_peer_kind", "memory_transports"),
     ),
 }

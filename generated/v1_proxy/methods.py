@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Cancellation, Gate, Method, Negotiation, Part, ProtocolInfo, methods
+from ._runtime._base import Cancellation, Gate, Method, Negotiation, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec, negotiated
 
 if TYPE_CHECKING:
@@ -62,24 +62,24 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "initialize",
         "initialize",
-        Part(
+        Payload(
             types.InitializeRequest,
             decode=negotiated(PROTOCOL_INFO, codec.decode_initialize_request),
             encode=codec.encode_initialize_request,
         ),
-        Part(
+        Payload(
             types.InitializeResponse, decode=codec.decode_initialize_response, encode=codec.encode_initialize_response
         ),
     ),
     Method(
         "authenticate",
         "authenticate",
-        Part(
+        Payload(
             types.AuthenticateRequest,
             decode=codec.decode_authenticate_request,
             encode=codec.encode_authenticate_request,
         ),
-        Part(
+        Payload(
             types.AuthenticateResponse,
             decode=codec.decode_authenticate_response,
             encode=codec.encode_authenticate_response,
@@ -89,25 +89,27 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "logout",
         "logout",
-        Part(types.LogoutRequest, decode=codec.decode_logout_request, encode=codec.encode_logout_request),
-        Part(types.LogoutResponse, decode=codec.decode_logout_response, encode=codec.encode_logout_response),
+        Payload(types.LogoutRequest, decode=codec.decode_logout_request, encode=codec.encode_logout_request),
+        Payload(types.LogoutResponse, decode=codec.decode_logout_response, encode=codec.encode_logout_response),
         capability=Gate(types.InitializeResponse, (("agentCapabilities", "auth", "logout"),), "{}"),
     ),
     Method(
         "session/new",
         "session_new",
-        Part(types.NewSessionRequest, decode=codec.decode_new_session_request, encode=codec.encode_new_session_request),
-        Part(
+        Payload(
+            types.NewSessionRequest, decode=codec.decode_new_session_request, encode=codec.encode_new_session_request
+        ),
+        Payload(
             types.NewSessionResponse, decode=codec.decode_new_session_response, encode=codec.encode_new_session_response
         ),
     ),
     Method(
         "session/load",
         "session_load",
-        Part(
+        Payload(
             types.LoadSessionRequest, decode=codec.decode_load_session_request, encode=codec.encode_load_session_request
         ),
-        Part(
+        Payload(
             types.LoadSessionResponse,
             decode=codec.decode_load_session_response,
             encode=codec.encode_load_session_response,
@@ -117,12 +119,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/list",
         "session_list",
-        Part(
+        Payload(
             types.ListSessionsRequest,
             decode=codec.decode_list_sessions_request,
             encode=codec.encode_list_sessions_request,
         ),
-        Part(
+        Payload(
             types.ListSessionsResponse,
             decode=codec.decode_list_sessions_response,
             encode=codec.encode_list_sessions_response,
@@ -132,12 +134,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/delete",
         "session_delete",
-        Part(
+        Payload(
             types.DeleteSessionRequest,
             decode=codec.decode_delete_session_request,
             encode=codec.encode_delete_session_request,
         ),
-        Part(
+        Payload(
             types.DeleteSessionResponse,
             decode=codec.decode_delete_session_response,
             encode=codec.encode_delete_session_response,
@@ -147,12 +149,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/resume",
         "session_resume",
-        Part(
+        Payload(
             types.ResumeSessionRequest,
             decode=codec.decode_resume_session_request,
             encode=codec.encode_resume_session_request,
         ),
-        Part(
+        Payload(
             types.ResumeSessionResponse,
             decode=codec.decode_resume_session_response,
             encode=codec.encode_resume_session_response,
@@ -162,12 +164,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/close",
         "session_close",
-        Part(
+        Payload(
             types.CloseSessionRequest,
             decode=codec.decode_close_session_request,
             encode=codec.encode_close_session_request,
         ),
-        Part(
+        Payload(
             types.CloseSessionResponse,
             decode=codec.decode_close_session_response,
             encode=codec.encode_close_session_response,
@@ -177,12 +179,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/set_mode",
         "session_set_mode",
-        Part(
+        Payload(
             types.SetSessionModeRequest,
             decode=codec.decode_set_session_mode_request,
             encode=codec.encode_set_session_mode_request,
         ),
-        Part(
+        Payload(
             types.SetSessionModeResponse,
             decode=codec.decode_set_session_mode_response,
             encode=codec.encode_set_session_mode_response,
@@ -191,12 +193,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/set_config_option",
         "session_set_config_option",
-        Part(
+        Payload(
             types.SetSessionConfigOptionRequest,
             decode=codec.decode_set_session_config_option_request,
             encode=codec.by_class,
         ),
-        Part(
+        Payload(
             types.SetSessionConfigOptionResponse,
             decode=codec.decode_set_session_config_option_response,
             encode=codec.encode_set_session_config_option_response,
@@ -205,20 +207,20 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/prompt",
         "session_prompt",
-        Part(types.PromptRequest, decode=codec.decode_prompt_request, encode=codec.encode_prompt_request),
-        Part(types.PromptResponse, decode=codec.decode_prompt_response, encode=codec.encode_prompt_response),
+        Payload(types.PromptRequest, decode=codec.decode_prompt_request, encode=codec.encode_prompt_request),
+        Payload(types.PromptResponse, decode=codec.decode_prompt_response, encode=codec.encode_prompt_response),
     ),
     Method(
         "session/cancel",
         "session_cancel",
-        Part(
+        Payload(
             types.CancelNotification, decode=codec.decode_cancel_notification, encode=codec.encode_cancel_notification
         ),
     ),
     Method(
         "$/cancel_request",
         "cancel_request",
-        Part(
+        Payload(
             types.CancelRequestNotification,
             decode=codec.decode_cancel_request_notification,
             encode=codec.encode_cancel_request_notification,
@@ -235,12 +237,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "fs/write_text_file",
         "fs_write_text_file",
-        Part(
+        Payload(
             types.WriteTextFileRequest,
             decode=codec.decode_write_text_file_request,
             encode=codec.encode_write_text_file_request,
         ),
-        Part(
+        Payload(
             types.WriteTextFileResponse,
             decode=codec.decode_write_text_file_response,
             encode=codec.encode_write_text_file_response,
@@ -250,12 +252,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "fs/read_text_file",
         "fs_read_text_file",
-        Part(
+        Payload(
             types.ReadTextFileRequest,
             decode=codec.decode_read_text_file_request,
             encode=codec.encode_read_text_file_request,
         ),
-        Part(
+        Payload(
             types.ReadTextFileResponse,
             decode=codec.decode_read_text_file_response,
             encode=codec.encode_read_text_file_response,
@@ -265,12 +267,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/request_permission",
         "session_request_permission",
-        Part(
+        Payload(
             types.RequestPermissionRequest,
             decode=codec.decode_request_permission_request,
             encode=codec.encode_request_permission_request,
         ),
-        Part(
+        Payload(
             types.RequestPermissionResponse,
             decode=codec.decode_request_permission_response,
             encode=codec.encode_request_permission_response,
@@ -279,12 +281,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/create",
         "terminal_create",
-        Part(
+        Payload(
             types.CreateTerminalRequest,
             decode=codec.decode_create_terminal_request,
             encode=codec.encode_create_terminal_request,
         ),
-        Part(
+        Payload(
             types.CreateTerminalResponse,
             decode=codec.decode_create_terminal_response,
             encode=codec.encode_create_terminal_response,
@@ -294,12 +296,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/output",
         "terminal_output",
-        Part(
+        Payload(
             types.TerminalOutputRequest,
             decode=codec.decode_terminal_output_request,
             encode=codec.encode_terminal_output_request,
         ),
-        Part(
+        Payload(
             types.TerminalOutputResponse,
             decode=codec.decode_terminal_output_response,
             encode=codec.encode_terminal_output_response,
@@ -309,12 +311,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/release",
         "terminal_release",
-        Part(
+        Payload(
             types.ReleaseTerminalRequest,
             decode=codec.decode_release_terminal_request,
             encode=codec.encode_release_terminal_request,
         ),
-        Part(
+        Payload(
             types.ReleaseTerminalResponse,
             decode=codec.decode_release_terminal_response,
             encode=codec.encode_release_terminal_response,
@@ -324,12 +326,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/wait_for_exit",
         "terminal_wait_for_exit",
-        Part(
+        Payload(
             types.WaitForTerminalExitRequest,
             decode=codec.decode_wait_for_terminal_exit_request,
             encode=codec.encode_wait_for_terminal_exit_request,
         ),
-        Part(
+        Payload(
             types.WaitForTerminalExitResponse,
             decode=codec.decode_wait_for_terminal_exit_response,
             encode=codec.encode_wait_for_terminal_exit_response,
@@ -339,12 +341,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/kill",
         "terminal_kill",
-        Part(
+        Payload(
             types.KillTerminalRequest,
             decode=codec.decode_kill_terminal_request,
             encode=codec.encode_kill_terminal_request,
         ),
-        Part(
+        Payload(
             types.KillTerminalResponse,
             decode=codec.decode_kill_terminal_response,
             encode=codec.encode_kill_terminal_response,
@@ -354,8 +356,10 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "elicitation/create",
         "elicitation_create",
-        Part(types.CreateElicitationRequest, decode=codec.decode_create_elicitation_request, encode=codec.by_class),
-        Part(types.CreateElicitationResponse, decode=codec.decode_create_elicitation_response, encode=codec.by_class),
+        Payload(types.CreateElicitationRequest, decode=codec.decode_create_elicitation_request, encode=codec.by_class),
+        Payload(
+            types.CreateElicitationResponse, decode=codec.decode_create_elicitation_response, encode=codec.by_class
+        ),
         capability=Gate(
             types.InitializeRequest,
             (("clientCapabilities", "elicitation", "form"), ("clientCapabilities", "elicitation", "url")),
@@ -365,7 +369,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/update",
         "session_update",
-        Part(
+        Payload(
             types.SessionNotification,
             decode=codec.decode_session_notification,
             encode=codec.encode_session_notification,
@@ -374,7 +378,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "elicitation/complete",
         "elicitation_complete",
-        Part(
+        Payload(
             types.CompleteElicitationNotification,
             decode=codec.decode_complete_elicitation_notification,
             encode=codec.encode_complete_elicitation_notification,
@@ -384,7 +388,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "$/cancel_request",
         "cancel_request",
-        Part(
+        Payload(
             types.CancelRequestNotification,
             decode=codec.decode_cancel_request_notification,
             encode=codec.encode_cancel_request_notification,

@@ -363,7 +363,7 @@ class Gate(Record):
     says_yes: Literal["true", "{}"] | None
 
 
-class Part(Record):
+class Payload(Record):
     """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 
     `decode` is set where this side receives it, and `encode` where this side sends it. With `is_object`, absent params
@@ -376,7 +376,7 @@ class Part(Record):
     is_object: bool = True
 
 
-NOTHING: Final = Part(None, is_object=False)
+NOTHING: Final = Payload(None, is_object=False)
 """The result of a notification."""
 
 
@@ -388,8 +388,8 @@ class Method(Record):
 
     name: str
     handler: str
-    takes: Part
-    gives: Part = NOTHING
+    takes: Payload
+    gives: Payload = NOTHING
     capability: Gate | None = None
     side: str = ""
     origin: str = ""

@@ -384,16 +384,7 @@ def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType 
 
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:
     """The property `key`, an array or null; what does not fit is dropped, an item or the whole."""
-    items: list[T] = []
-    try:
-        value = raw[key]
-        if value.__class__ is list:
-            for item in value:
-                items.append(read(item))
-            return items
-    except DecodeError as error:
-        return with_rest(items, error, raw[key], read)
-    return lenient(raw, key, lambda value: valid_items(value, read))
+    return None if raw[key] is None else lenient_array(raw, key, read)
 
 
 def lenient_array(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType:
@@ -405,6 +396,8 @@ def lenient_array(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> li
             for item in value:
                 items.append(read(item))
             return items
+    except KeyError:
+        raise missing(key) from None
     except DecodeError as error:
         return with_rest(items, error, raw[key], read)
     return lenient_or(raw, key, lambda value: valid_items(value, read), UNSET)
@@ -412,18 +405,8 @@ def lenient_array(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> li
 
 def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
     """The property `key`, an array; what does not fit is dropped, an item or the whole, which is empty then."""
-    items: list[T] = []
-    try:
-        value = raw[key]
-        if value.__class__ is list:
-            for item in value:
-                items.append(read(item))
-            return items
-    except KeyError:
-        raise missing(key) from None
-    except DecodeError as error:
-        return with_rest(items, error, raw[key], read)
-    return lenient_or(raw, key, lambda value: valid_items(value, read), [])
+    items = lenient_array(raw, key, read)
+    return [] if items is UNSET else items
 
 
 @overload

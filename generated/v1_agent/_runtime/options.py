@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 from ..errors import RequestError
 from ._base import Struct
 from .dispatch import OnDrop, OnInvalid
-from .json_text import dumps_json, loads_json
 from .log import PROGRAM_ENDS, log_program_end, logger
+from .message import dumps_json, loads_json
 
 T = TypeVar("T")
 
@@ -27,8 +27,9 @@ class ConnectionOptions(Struct):
     max_message_bytes: int = 32 * 2**20
     """The size of the largest message; a larger one of the peer is skipped, and answered with an error."""
     max_in_flight_bytes: int = 128 * 2**20
-    """The memory for all requests of the peer in flight, measured after parsing; a request above it is answered with an
-    error. A single message that is estimated at more is not parsed."""
+    """The bytes of text of all requests of the peer in flight, and of a message that is parsed; a request above it is
+    answered with an error. Parsed JSON takes up to 64 times its text. So where many clients share a process, on the
+    network, its memory counts in place of its text, estimated before it is parsed."""
     max_write_buffer_bytes: int = 2**18
     """The bytes that may be buffered for the peer before senders have to wait."""
     max_requests: int = 1024

@@ -18,8 +18,9 @@ from .dispatch import PeerKind
 from .log import log_program_end
 from .options import ConnectionOptions
 from .standard_streams import STDERR, private_wire
+from .stream_transport import LineBuffer, LineWriter
 from .tasks import running_loop
-from .transport import PEER_KIND, ByteTransport, LineBuffer, LineWriter
+from .transport import PEER_KIND, ByteTransport
 
 _CHUNK: Final = 2**16
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from ..errors import RequestError
 from ._decode import DecodeError, Drop, path_text
 from .dispatch import Handler, overrides
-from .json_text import MAX_DEPTH
-from .message import Message
+from .message import MAX_DEPTH, Message
 from .mistakes import hint_for, reason_of, safely, shown
 from .places import caller
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..methods import PROTOCOLS, AgentFactory, remote_client
-from .connection import Connection
+from .connection import Connection, by_version, check_factory, make_handler, version_of
 from .decision import explains
-from .dispatch import Peer, by_version, check_factory, make_handler, version_of
+from .dispatch import Peer
 from .options import ConnectionOptions, options_or_default
 from .transport import ByteTransport, Transport
 

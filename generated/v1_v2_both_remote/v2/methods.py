@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import codec, types
-from .._runtime._base import Gate, Method, Part, methods
+from .._runtime._base import Gate, Method, Payload, methods
 from .._runtime.dispatch import Codec, negotiated
 from ..methods import PROTOCOLS
 
@@ -28,27 +28,31 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "initialize",
         "initialize",
-        Part(
+        Payload(
             types.InitializeRequest,
             decode=negotiated(PROTOCOL_INFO, codec.decode_initialize_request),
             encode=codec.encode_initialize_request,
         ),
-        Part(
+        Payload(
             types.InitializeResponse, decode=codec.decode_initialize_response, encode=codec.encode_initialize_response
         ),
     ),
     Method(
         "auth/login",
         "auth_login",
-        Part(types.LoginAuthRequest, decode=codec.decode_login_auth_request, encode=codec.encode_login_auth_request),
-        Part(types.LoginAuthResponse, decode=codec.decode_login_auth_response, encode=codec.encode_login_auth_response),
+        Payload(types.LoginAuthRequest, decode=codec.decode_login_auth_request, encode=codec.encode_login_auth_request),
+        Payload(
+            types.LoginAuthResponse, decode=codec.decode_login_auth_response, encode=codec.encode_login_auth_response
+        ),
         capability=Gate(types.InitializeResponse, (("authMethods",),), None),
     ),
     Method(
         "auth/logout",
         "auth_logout",
-        Part(types.LogoutAuthRequest, decode=codec.decode_logout_auth_request, encode=codec.encode_logout_auth_request),
-        Part(
+        Payload(
+            types.LogoutAuthRequest, decode=codec.decode_logout_auth_request, encode=codec.encode_logout_auth_request
+        ),
+        Payload(
             types.LogoutAuthResponse, decode=codec.decode_logout_auth_response, encode=codec.encode_logout_auth_response
         ),
         capability=Gate(types.InitializeResponse, (("authMethods",),), None),
@@ -56,8 +60,10 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/new",
         "session_new",
-        Part(types.NewSessionRequest, decode=codec.decode_new_session_request, encode=codec.encode_new_session_request),
-        Part(
+        Payload(
+            types.NewSessionRequest, decode=codec.decode_new_session_request, encode=codec.encode_new_session_request
+        ),
+        Payload(
             types.NewSessionResponse, decode=codec.decode_new_session_response, encode=codec.encode_new_session_response
         ),
         capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
@@ -65,12 +71,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/list",
         "session_list",
-        Part(
+        Payload(
             types.ListSessionsRequest,
             decode=codec.decode_list_sessions_request,
             encode=codec.encode_list_sessions_request,
         ),
-        Part(
+        Payload(
             types.ListSessionsResponse,
             decode=codec.decode_list_sessions_response,
             encode=codec.encode_list_sessions_response,
@@ -80,12 +86,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/delete",
         "session_delete",
-        Part(
+        Payload(
             types.DeleteSessionRequest,
             decode=codec.decode_delete_session_request,
             encode=codec.encode_delete_session_request,
         ),
-        Part(
+        Payload(
             types.DeleteSessionResponse,
             decode=codec.decode_delete_session_response,
             encode=codec.encode_delete_session_response,
@@ -95,12 +101,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/resume",
         "session_resume",
-        Part(
+        Payload(
             types.ResumeSessionRequest,
             decode=codec.decode_resume_session_request,
             encode=codec.encode_resume_session_request,
         ),
-        Part(
+        Payload(
             types.ResumeSessionResponse,
             decode=codec.decode_resume_session_response,
             encode=codec.encode_resume_session_response,
@@ -110,12 +116,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/close",
         "session_close",
-        Part(
+        Payload(
             types.CloseSessionRequest,
             decode=codec.decode_close_session_request,
             encode=codec.encode_close_session_request,
         ),
-        Part(
+        Payload(
             types.CloseSessionResponse,
             decode=codec.decode_close_session_response,
             encode=codec.encode_close_session_response,
@@ -125,12 +131,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "tool_call/cancel",
         "tool_call_cancel",
-        Part(
+        Payload(
             types.CancelToolCallRequest,
             decode=codec.decode_cancel_tool_call_request,
             encode=codec.encode_cancel_tool_call_request,
         ),
-        Part(
+        Payload(
             types.CancelToolCallResponse,
             decode=codec.decode_cancel_tool_call_response,
             encode=codec.encode_cancel_tool_call_response,
@@ -139,12 +145,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "terminal/cancel",
         "terminal_cancel",
-        Part(
+        Payload(
             types.CancelTerminalRequest,
             decode=codec.decode_cancel_terminal_request,
             encode=codec.encode_cancel_terminal_request,
         ),
-        Part(
+        Payload(
             types.CancelTerminalResponse,
             decode=codec.decode_cancel_terminal_response,
             encode=codec.encode_cancel_terminal_response,
@@ -153,12 +159,12 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/set_config_option",
         "session_set_config_option",
-        Part(
+        Payload(
             types.SetSessionConfigOptionRequest,
             decode=codec.decode_set_session_config_option_request,
             encode=codec.by_class,
         ),
-        Part(
+        Payload(
             types.SetSessionConfigOptionResponse,
             decode=codec.decode_set_session_config_option_response,
             encode=codec.encode_set_session_config_option_response,
@@ -167,14 +173,14 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/prompt",
         "session_prompt",
-        Part(types.PromptRequest, decode=codec.decode_prompt_request, encode=codec.encode_prompt_request),
-        Part(types.PromptResponse, decode=codec.decode_prompt_response, encode=codec.encode_prompt_response),
+        Payload(types.PromptRequest, decode=codec.decode_prompt_request, encode=codec.encode_prompt_request),
+        Payload(types.PromptResponse, decode=codec.decode_prompt_response, encode=codec.encode_prompt_response),
         capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     Method(
         "session/cancel",
         "session_cancel",
-        Part(
+        Payload(
             types.CancelSessionNotification,
             decode=codec.decode_cancel_session_notification,
             encode=codec.encode_cancel_session_notification,
@@ -184,7 +190,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "$/cancel_request",
         "cancel_request",
-        Part(
+        Payload(
             types.CancelRequestNotification,
             decode=codec.decode_cancel_request_notification,
             encode=codec.encode_cancel_request_notification,
@@ -201,12 +207,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/request_permission",
         "session_request_permission",
-        Part(
+        Payload(
             types.RequestPermissionRequest,
             decode=codec.decode_request_permission_request,
             encode=codec.encode_request_permission_request,
         ),
-        Part(
+        Payload(
             types.RequestPermissionResponse,
             decode=codec.decode_request_permission_response,
             encode=codec.encode_request_permission_response,
@@ -215,8 +221,10 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "elicitation/create",
         "elicitation_create",
-        Part(types.CreateElicitationRequest, decode=codec.decode_create_elicitation_request, encode=codec.by_class),
-        Part(types.CreateElicitationResponse, decode=codec.decode_create_elicitation_response, encode=codec.by_class),
+        Payload(types.CreateElicitationRequest, decode=codec.decode_create_elicitation_request, encode=codec.by_class),
+        Payload(
+            types.CreateElicitationResponse, decode=codec.decode_create_elicitation_response, encode=codec.by_class
+        ),
         capability=Gate(
             types.InitializeRequest,
             (("capabilities", "elicitation", "form"), ("capabilities", "elicitation", "url")),
@@ -226,7 +234,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "session/update",
         "session_update",
-        Part(
+        Payload(
             types.UpdateSessionNotification,
             decode=codec.decode_update_session_notification,
             encode=codec.encode_update_session_notification,
@@ -235,7 +243,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "elicitation/complete",
         "elicitation_complete",
-        Part(
+        Payload(
             types.CompleteElicitationNotification,
             decode=codec.decode_complete_elicitation_notification,
             encode=codec.encode_complete_elicitation_notification,
@@ -245,7 +253,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "$/cancel_request",
         "cancel_request",
-        Part(
+        Payload(
             types.CancelRequestNotification,
             decode=codec.decode_cancel_request_notification,
             encode=codec.encode_cancel_request_notification,

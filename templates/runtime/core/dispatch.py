@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
-from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
+from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
+from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -314,7 +314,7 @@ def _params(record: Method, params: Any, on_drop: OnDrop | None) -> Any:
         raise UnfitParams(error) from error
 
 
-def _decoded(part: Part, raw: Any, on_drop: OnDrop | None) -> Any:
+def _decoded(part: Payload, raw: Any, on_drop: OnDrop | None) -> Any:
     if raw is None and part.is_object:
         raw = {}
     if on_drop is not None:
@@ -376,56 +376,3 @@ def unsupported_error(error: Unsupported, requested: int, supported: list[int]) 
     data = {error.requested: requested, error.supported: supported}
     message = f"Unsupported protocol version: {requested}"
     return RequestError.from_json({"code": error.code, "message": message, "data": data})
-
-
-# --- Factories -------------------------------------------------------------------------------------------------------
-
-Factory: TypeAlias = Callable[[Any], Handler]
-
-
-def by_version(factory: Any) -> Mapping[int, Factory] | None:
-    """The mapping of factories by version, if `factory` is one."""
-    found: Any = factory
-    return found if isinstance(factory, Mapping) else None
-
-
-def check_factory(factory: Any, role: str, other: Any) -> None:
-    """Raise `TypeError` if `factory` cannot make handlers; `other` is the next argument, which may be in its place."""
-    factories = by_version(factory)
-    for each in (factory,) if factories is None else factories.values():
-        if isinstance(each, Handler):
-            name = type(each).__name__
-            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
-        if not callable(each):
-            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
-            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
-
-
-def make_handler(factory: Factory, stub: Any) -> Any:
-    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
-    try:
-        found: Any = factory(stub)
-    except TypeError as error:
-        from .mistakes import in_factory
-
-        if (mistake := in_factory(factory, error, stub)) is error:
-            raise
-        raise mistake from error
-    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
-    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
-    if any(module.rpartition(".")[2] == role for module in generated):
-        return found
-    from .mistakes import handler_of, hint_for, name_of, shown
-
-    hint = hint_for(found) or f": it must extend {handler_of(stub).__name__}, which goes with {type(stub).__name__}"
-    raise TypeError(f"{name_of(factory)} made {shown(found)}{hint}")
-
-
-def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
-    """The version of the handlers of a factory. Raises `TypeError` for a function if there are several versions."""
-    if len(protocols) == 1:
-        return max(protocols)
-    info: object = getattr(factory, "PROTOCOL", None)
-    if isinstance(info, ProtocolInfo):
-        return info.version
-    raise TypeError(f"the version of {factory!r} is not known: name it, as in {{{max(protocols)}: factory}}")

@@ -1,18 +1,14 @@
-"""Messages, their text, and their memory: the one place where JSON is parsed, written and held to limits."""
+"""Messages, and their text: the one place where JSON is parsed and written, strictly and held to limits."""
 
 from __future__ import annotations
 
 import json
 import re
-from math import inf
-from sys import getsizeof
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakSet
 
-from ..errors import InternalError, InvalidRequestError, ParseError, RequestError
-from .json_text import MAX_DEPTH, MAX_EXPANSION, READ, WRITE, dumps_json, is_too_deep, loads_json, measure, weigh
-from .log import PROGRAM_ENDS, one_line
-from .options import ConnectionOptions, call_hook
+from ..errors import InternalError, InvalidRequestError, RequestError
 
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]
 
@@ -23,10 +19,6 @@ _INTEGERS: Final = range(-(2**63), 2**64)
 
 MAX_START: Final = 512
 """The bytes that are kept of a message that is not parsed: enough to find its id."""
-_ENVELOPE: Final = 512
-"""The most memory of a message beside its value."""
-_SMALL: Final = 2**10
-"""Messages up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
 
 
 # --- Messages --------------------------------------------------------------------------------------------------------
@@ -40,7 +32,7 @@ class Message:
     it is not known.
     """
 
-    __slots__ = ("__weakref__", "id", "kind", "measured", "method", "size", "value")
+    __slots__ = ("__weakref__", "id", "kind", "method", "size", "value")
 
     def __init__(  # noqa: PLR0917 - names take longer to pass, and one is made for each message
         self,
@@ -55,25 +47,9 @@ class Message:
         self.method = method
         self.id = id
         self.size = size
-        self.measured = 0  # its memory, once that is measured
 
     def __repr__(self) -> str:
         return f"Message({self.kind!r}, method={self.method[:80]!r}, id={self.id!r})"
-
-    @property
-    def weight(self) -> int:
-        """The memory that it takes, in bytes: measured when it is asked for first, which visits all of the value."""
-        if not self.measured:
-            is_small = 0 < self.size <= _SMALL
-            self.measured = (
-                self.size * MAX_EXPANSION if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
-            )
-        return self.measured
-
-    @property
-    def bound(self) -> int:
-        """The most memory that a text of this size can take, in bytes; its weight if that, or no size, is known."""
-        return self.measured or self.size * MAX_EXPANSION or self.weight
 
     @property
     def is_response(self) -> bool:
@@ -191,104 +167,6 @@ def is_short(text: str) -> bool:
         return False
 
 
-# --- Text ------------------------------------------------------------------------------------------------------------
-
-
-class Wire:
-    """Reads and writes the text of messages, as the options of a connection say."""
-
-    def __init__(self, options: ConnectionOptions) -> None:
-        self._options = options
-        self._loads = options.loads
-        self._reads = options.loads is loads_json and type(self).parse is Wire.parse
-        self._most_unweighed = options.max_in_flight_bytes // MAX_EXPANSION
-        self._joins = options.dumps is dumps_json  # what another `dumps` returns cannot be joined
-
-    def read(self, line: bytes) -> Message | Unreadable:
-        """Parse the text of a message, and check its limits. Raises only `KeyboardInterrupt` and `SystemExit`."""
-        size = len(line)
-        if self._options.on_message is not None:
-            call_hook("on_message", self._options.on_message, "in", line)
-        limit = self._options.max_in_flight_bytes
-        if size > self._most_unweighed and (weight := weigh(line)) > limit:
-            return too_large(f"estimated at {weight} bytes of memory; the limit is {limit} (max_in_flight_bytes)", line)
-        if size > MAX_DEPTH and is_too_deep(line):
-            return too_large(f"nested more than {MAX_DEPTH} deep", line)
-        try:
-            if not self._reads:
-                return self.parse(line)
-            text = line.decode().strip(" \t\r\n")  # `loads_json`, inlined: each message comes here
-            value, end = READ(text)
-            return message_of(value if end == len(text) else loads_json(line), size=size)
-        except PROGRAM_ENDS:
-            raise
-        except ValueError as error:
-            return Unreadable(ParseError(one_line(error)), start=line[:MAX_START])
-        except BaseException:  # `loads` may be from elsewhere
-            return Unreadable(ParseError(), start=line[:MAX_START])
-
-    def parse(self, line: bytes) -> Message | Unreadable:
-        """Parse a text that is within the limits. Raises what `loads` raises."""
-        return message_of(self._loads(line), size=len(line))
-
-    def write(self, message: Message) -> bytes:
-        """The text of a message. Raises `Unsendable`, and `MessageTooLarge` for one above the limit of this side."""
-        try:
-            if not self._joins:
-                line = self._options.dumps(message.to_json())
-            elif message.kind == "notification" and message.value is not None:
-                start = _starts.get(message.method) or _start_of(message.method)
-                line = b"%b%b}" % (start, "".join(WRITE(message.value, 0)).encode("ascii"))  # `dumps_json`, inlined
-            elif message.kind == "result" and type(message.id) is int:
-                text = "".join(WRITE(message.value, 0))
-                line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, text.encode("ascii"))
-            else:
-                line = dumps_json(message.to_json())
-        except PROGRAM_ENDS:
-            raise
-        except BaseException as error:
-            raise Unsendable(one_line(error)) from error
-        limit = self._options.max_message_bytes
-        if len(line) > limit and message.value != _FAILURE:  # each request gets a response
-            line = self._without_escapes(message, line)
-            if len(line) > limit:
-                raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
-        if self._options.on_message is not None:
-            call_hook("on_message", self._options.on_message, "out", line)
-        return line
-
-    def _without_escapes(self, message: Message, line: bytes) -> bytes:
-        """The text in UTF-8, which is what came in: ASCII takes two or three times as much of it."""
-        if not self._joins:
-            return line
-        try:
-            return json.dumps(message.to_json(), separators=(",", ":"), ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # half a surrogate pair
-            return line
-
-
-_FAILURE: Final = InternalError().to_json()
-
-
-def wire_for(options: ConnectionOptions) -> Wire:
-    """The `Wire` of a connection, or what its option `wire` makes in place of one."""
-    if options.wire is None:
-        return Wire(options)
-    found: Wire = options.wire(options)
-    return found
-
-
-_starts: Final[dict[str, bytes]] = {}
-"""The texts of notifications up to their params, by method: a few short ones, as a method may be the text of a peer."""
-
-
-def _start_of(method: str) -> bytes:
-    start = dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
-    if len(_starts) < 100 and len(method) <= MAX_ID_BYTES:
-        _starts[method] = start
-    return start
-
-
 # not compiled on import: only messages that exceed a limit need them
 _FIRST_SCALARS: Final = rb"\s*\{([^{}\[\]]*)"
 _ID: Final = rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,'
@@ -308,86 +186,104 @@ def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str
     return ("request" if kind[1] == b"method" else "response", found) if is_id(found) else (None, None)
 
 
-# --- Memory in use ---
+# --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-class Budget:
-    """The memory that several connections hold for a peer, in bytes, and its limit."""
+def refuse_constant(name: str) -> Any:
+    """The hook of a JSON parser that makes `NaN` and infinities errors."""
+    raise ValueError(f"{name} is not JSON")
 
-    def __init__(self, limit: float = inf) -> None:
-        self.limit = limit
-        self.bytes = 0
-        self.parts: WeakSet[Held] = WeakSet()
 
-    @property
-    def text(self) -> str:
-        """The limit, for errors."""
-        return f"too much for the connections of one client; the limit is {self.limit} bytes (max_bytes_per_identity)"
+# `json.loads` and `json.dumps` make these for each message if they get any argument. Without `check_circular`, a value
+# that contains itself is still an error: it is nested too deep.
+READ: Final = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
-    def lacks(self, size: int = 0) -> bool:
-        """True if so many more bytes would exceed the limit."""
-        if self.bytes + size <= self.limit:
+
+def _make_write() -> Callable[[Any, int], Iterable[str]]:
+    """The encoder in C, made once: `JSONEncoder.encode` makes one for each value. It is private, and may be missing."""
+    names: Any = json.encoder
+    try:
+        make, text = names.c_make_encoder, names.c_encode_basestring_ascii
+        write: Callable[[Any, int], Iterable[str]] = make(
+            None, _ENCODER.default, text, None, ":", ",", False, False, False
+        )
+        if "".join(write({"a": [1, "\u00e9"]}, 0)) == '{"a":[1,"\\u00e9"]}':
+            return write
+    except (AttributeError, TypeError):
+        pass
+    return lambda value, _: _ENCODER.encode(value)
+
+
+WRITE: Final = _make_write()
+
+
+def loads_json(message: bytes) -> Any:
+    """Parse JSON in UTF-8. `json.loads` would accept UTF-16 and NaN. Raises `ValueError`."""
+    text = message.decode().strip(" \t\r\n")
+    value, end = READ(text)
+    if end != len(text):
+        raise ValueError(f"unexpected text after the JSON, at character {end}")
+    return value
+
+
+def dumps_json(message: Any) -> bytes:
+    """Write JSON as ASCII: no character can be mistaken for the end of a line, and lone surrogates survive."""
+    return "".join(WRITE(message, 0)).encode("ascii")
+
+
+MAX_DEPTH: Final = 200
+"""The deepest nesting of arrays and objects in a message. Python parses more, and then fails or takes seconds where a
+value is compared, printed or written: how much more depends on its version."""
+
+_NO_NESTING: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
+_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+"""As signed bytes, 1 for an opening bracket and -1 for a closing one."""
+_CHUNK: Final = 2**16
+_PASSES: Final = 8
+
+
+def is_too_deep(line: bytes) -> bool:
+    """True if `line` is nested more than `MAX_DEPTH` deep."""
+    if _has_few_brackets(line):
+        return False
+    signs = left = b"".join(outside_strings(line, _NO_NESTING))
+    for removed in range(0, 2 * _PASSES, 2):
+        if left.count(b"[") + left.count(b"{") <= MAX_DEPTH - removed:
             return False
-        for part in self.parts:
-            part.measure()
-        return self.bytes + size > self.limit
+        left = left.replace(b"{}", b"").replace(b"[]", b"")  # of all that is closed, one or two levels
+    levels = accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"))
+    return max(levels, default=0) > MAX_DEPTH
 
 
-class Held:
-    """Messages that are held, and their memory, in bytes.
+def _has_few_brackets(line: bytes) -> bool:
+    """True if at most `MAX_DEPTH` brackets open; False may also mean that finding out would take longer than the rest.
 
-    Each counts with its bound, which costs nothing. Only if that exceeds a limit, messages are measured, once each.
-    `overhead` is what a message takes in the budget beside its own memory.
+    `count` takes as long for each byte, `find` for each bracket.
     """
+    if len(line) <= 2**12:
+        return line.count(b"{") + line.count(b"[") <= MAX_DEPTH
+    if len(line) <= _CHUNK:
+        return False
+    left = MAX_DEPTH
+    for bracket in (b"[", b"{"):
+        at = line.find(bracket)
+        while at >= 0:
+            if not left:
+                return False
+            left -= 1
+            at = line.find(bracket, at + 1)
+    return True
 
-    def __init__(self, budget: Budget, *, overhead: int = 0) -> None:
-        self.bytes = 0
-        self.budget = budget
-        self._overhead = overhead
-        self._counted: dict[Message, int] = {}
-        self._bounds: set[Message] = set()  # those among them that are counted with their bound
-        budget.parts.add(self)
 
-    def __len__(self) -> int:
-        return len(self._counted)
-
-    def add(self, message: Message) -> None:
-        """Hold a message."""
-        size = self._counted[message] = message.measured or message.size * MAX_EXPANSION or message.bound
-        self._bounds.add(message)
-        self.bytes += size
-        self.budget.bytes += size + self._overhead
-
-    def remove(self, message: Message) -> None:
-        """Hold a message no longer."""
-        size = self._counted.pop(message)
-        self._bounds.discard(message)
-        self.bytes -= size
-        self.budget.bytes -= size + self._overhead
-
-    def measure(self) -> None:
-        """Count each message with its memory in place of its bound."""
-        for message in self._bounds:
-            less = self._counted[message] - message.weight
-            self._counted[message] = message.weight
-            self.bytes -= less
-            self.budget.bytes -= less
-        self._bounds.clear()
-
-    def fits(self, message: Message, limit: int) -> bool:
-        """True if one more message exceeds neither `limit` nor the budget, counted with its bound: the quick answer."""
-        size = message.measured or message.size * MAX_EXPANSION or message.bound
-        return self.bytes + size <= limit and self.budget.bytes + size + self._overhead <= self.budget.limit
-
-    def exceeds(self, limit: int, message: Message) -> bool:
-        """True if these and one more message would exceed `limit`."""
-        if self.bytes + message.bound <= limit:
-            return False
-        self.measure()
-        return self.bytes + message.weight > limit
-
-    def exceeds_budget(self, message: Message) -> bool:
-        """True if one more message would exceed the budget."""
-        if not self.budget.lacks(message.bound + self._overhead):
-            return False
-        return self.budget.lacks(message.weight + self._overhead)
+def outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
+    """The text outside of strings, without the bytes `dropped`. Without escapes, a quote begins or ends a string."""
+    if b"\\" in line:
+        line = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    signs = line.translate(None, dropped).replace(b'""', b"")
+    inside = 0
+    for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
+        pieces = signs[start : start + _CHUNK].split(b'"')
+        yield b"".join(pieces[inside::2])
+        inside ^= (len(pieces) - 1) % 2

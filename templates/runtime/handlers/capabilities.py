@@ -25,7 +25,7 @@ class CapabilityError(Exception):
         super().__init__(f"{method} needs {paths}, which the peer has not advertised in {gate.advertised_in.__name__}")
 
 
-class Trial:
+class ProvisionalCapabilities:
     """The gates that the params of a request open. They count while its handler runs, and after it if it succeeds."""
 
     __slots__ = ("gates", "kind")
@@ -57,7 +57,7 @@ class Capabilities:
         self._request_gates = _gates_of_peer(handler, "request")
         self._notification_gates = _gates_of_peer(handler, "notification")
         self._open: dict[Any, frozenset[Gate]] = {}
-        self._trials: list[Trial] = []
+        self._provisional: list[ProvisionalCapabilities] = []
 
     # --- Gates ---------------------------------------------------------------------------------------------------
 
@@ -88,8 +88,8 @@ class Capabilities:
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
         kind = gate.advertised_in
-        tried = next((trial.gates for trial in reversed(self._trials) if trial.kind is kind), frozenset[Gate]())
-        return gate in self._open.get(kind, tried)
+        latest = next((each.gates for each in reversed(self._provisional) if each.kind is kind), frozenset[Gate]())
+        return gate in self._open.get(kind, latest)
 
     def _opened(self, kind: Any, raw: Any) -> frozenset[Gate]:
         """The gates of the peer that the message `raw`, of the type `kind`, opens."""
@@ -98,19 +98,19 @@ class Capabilities:
 
     # --- Messages ------------------------------------------------------------------------------------------------
 
-    def begin(self, method: str, params: Any) -> Trial | None:
+    def begin(self, method: str, params: Any) -> ProvisionalCapabilities | None:
         """Keep what the params of a request of the peer open while its handler runs; None if they advertise nothing."""
         kind = self._advertising.get((method, "params"))
         if kind is None:
             return None
-        self._trials.append(Trial(kind, self._opened(kind, params)))
-        return self._trials[-1]
+        self._provisional.append(ProvisionalCapabilities(kind, self._opened(kind, params)))
+        return self._provisional[-1]
 
-    def end(self, trial: Trial, *, keep: bool) -> None:
+    def end(self, provisional: ProvisionalCapabilities, *, keep: bool) -> None:
         """Keep what a request that has succeeded opens, unless an earlier one has; forget that of others."""
         if keep:
-            self._open.setdefault(trial.kind, trial.gates)
-        self._trials.remove(trial)
+            self._open.setdefault(provisional.kind, provisional.gates)
+        self._provisional.remove(provisional)
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Callable, Coroutine, Iterator, Set
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Set
 from functools import partial
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import part_module
+from ._base import ProtocolInfo, part_module
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import (
@@ -23,11 +23,11 @@ from .dispatch import (
     dispatch_request,
     overrides,
 )
-from .endpoint import Endpoint, Sent
+from .endpoint import Endpoint
+from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
-from .state import Step
 from .transport import ByteTransport, Transport, carrying_messages
 
 
@@ -48,8 +48,8 @@ class Connection:
 
     Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
     that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
-    These handlers share one context: a `ContextVar` that one of them sets stays set. `peer` is what a trace calls the
-    other side, and `peer_kind` what it is.
+    These handlers share one context: a `ContextVar` that one of them sets stays set, until one of them sends a request.
+    `peer` is what a trace calls the other side, and `peer_kind` what it is.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Connection:
 
     @property
     def _may_change(self) -> bool:
-        return self._choice is not None and self._endpoint.handshake.step is not Step.DONE
+        return self._choice is not None and self._endpoint.handshake.step != "done"
 
     async def _agree(self, message: Message) -> Sent:
         """Handle a request in which the sides agree on something: the version, or what they are capable of.
@@ -227,7 +227,7 @@ class Connection:
         """
         self._choose(message)
         method, handler, capabilities, succeeded = message.method, self._handler, self._capabilities, False
-        trial = capabilities.begin(method, message.value)
+        provisional = capabilities.begin(method, message.value)
         try:
             result = await dispatch_request(handler, method, message.value, on_drop=self.options.on_drop)
             self._check_version(method, result)
@@ -235,10 +235,10 @@ class Connection:
             capabilities.sent(method, "result", result)
             succeeded = True
         finally:
-            if trial is not None:
-                capabilities.end(trial, keep=succeeded)
+            if provisional is not None:
+                capabilities.end(provisional, keep=succeeded)
         if self._choice is not None and method == self._choice.method:
-            self._endpoint.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
+            self._endpoint.in_flight.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
         return Sent(rest)
 
     def _choose(self, message: Message) -> None:
@@ -322,3 +322,56 @@ def _is_users(base: type[Any]) -> bool:
 def _takes_params(value: Any) -> bool:
     code = getattr(value, "__code__", None)
     return code is not None and bool(code.co_flags & _COROUTINE) and code.co_argcount > 1
+
+
+# --- Factories -------------------------------------------------------------------------------------------------------
+
+Factory: TypeAlias = Callable[[Any], Handler]
+
+
+def by_version(factory: Any) -> Mapping[int, Factory] | None:
+    """The mapping of factories by version, if `factory` is one."""
+    found: Any = factory
+    return found if isinstance(factory, Mapping) else None
+
+
+def check_factory(factory: Any, role: str, other: Any) -> None:
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the next argument, which may be in its place."""
+    factories = by_version(factory)
+    for each in (factory,) if factories is None else factories.values():
+        if isinstance(each, Handler):
+            name = type(each).__name__
+            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
+        if not callable(each):
+            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
+            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
+
+
+def make_handler(factory: Factory, stub: Any) -> Any:
+    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
+    try:
+        found: Any = factory(stub)
+    except TypeError as error:
+        from .mistakes import in_factory
+
+        if (mistake := in_factory(factory, error, stub)) is error:
+            raise
+        raise mistake from error
+    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
+    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
+    if any(module.rpartition(".")[2] == role for module in generated):
+        return found
+    from .mistakes import handler_of, hint_for, name_of, shown
+
+    hint = hint_for(found) or f": it must extend {handler_of(stub).__name__}, which goes with {type(stub).__name__}"
+    raise TypeError(f"{name_of(factory)} made {shown(found)}{hint}")
+
+
+def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
+    """The version of the handlers of a factory. Raises `TypeError` for a function if there are several versions."""
+    if len(protocols) == 1:
+        return max(protocols)
+    info: object = getattr(factory, "PROTOCOL", None)
+    if isinstance(info, ProtocolInfo):
+        return info.version
+    raise TypeError(f"the version of {factory!r} is not known: name it, as in {{{max(protocols)}: factory}}")

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
 from ..log import logger
-from ..message import Budget, Message, MessageTooLarge, too_large
+from ..message import Message, MessageTooLarge, too_large
 from ..options import ConnectionOptions
 from .asgi_http import HttpRequests, Receive, Send, cancel
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server
 from .routing import ServerTransport
+from .shared_memory import SharedMemory
 from .streams import CONNECTION_HEADER, MAX_BURST, session_in
 
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -130,7 +131,7 @@ class SocketTransport(ServerTransport):
     The socket is closed with an error unless the agent has been made.
     """
 
-    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: Budget, send: Send) -> None:
+    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: SharedMemory, send: Send) -> None:
         super().__init__(options, max_sessions, budget, lambda: None)
         self._max_bytes = options.max_message_bytes
         self._send = send

@@ -28,10 +28,10 @@ from weakref import WeakKeyDictionary
 from .._decode import excerpt
 from ..dispatch import ConnectionClosed
 from ..log import logger
-from ..message import Budget
 from ..options import ConnectionOptions
 from ..transport import current_peer_kind
 from .routing import HttpTransport, ServerTransport
+from .shared_memory import SharedMemory
 from .streams import Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -229,7 +229,7 @@ class Server:
         self.limits = limits
         self.options = options
         self._entries: dict[str, Entry[Any]] = {}
-        self._budgets: WeakKeyDictionary[Budget, Hashable] = WeakKeyDictionary()
+        self._budgets: WeakKeyDictionary[SharedMemory, Hashable] = WeakKeyDictionary()
         self._readers: set[Stream] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -255,12 +255,12 @@ class Server:
             self._watcher = asyncio.create_task(self._watch())
         return entry
 
-    def budget(self, identity: Hashable) -> Budget:
+    def budget(self, identity: Hashable) -> SharedMemory:
         """The budget that the connections of an identity share, as long as one of them, or a request, needs it."""
         for budget, owner in list(self._budgets.items()):
             if _is_same(owner, identity):
                 return budget
-        budget = Budget(self.limits.max_bytes_per_identity)
+        budget = SharedMemory(self.limits.max_bytes_per_identity)
         self._budgets[budget] = identity
         return budget
 

@@ -14,11 +14,12 @@ from ...errors import InternalError, InvalidParamsError, RequestError
 from .._decode import excerpt
 from ..dispatch import ConnectionClosed
 from ..log import logger, one_line
-from ..message import Budget, Message, Unreadable, wire_for
+from ..message import Message, Unreadable
 from ..options import ConnectionOptions
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES
+from .shared_memory import SharedMemory, estimating_wire
 from .streams import CONNECTION_HEADER, SESSION_HEADER, Inbox, fits_header, session_in
 
 _JSON: Final = {"content-type": "application/json"}
@@ -73,8 +74,9 @@ class HttpClientTransport:
         self._url = httpx2.URL(url)  # is parsed once
         self._max_bytes = options.max_message_bytes
         self.silence_seconds = silence_seconds
-        self._wire = wire_for(options)
-        self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes, Budget())
+        self._wire = estimating_wire(options)
+        self.budget = SharedMemory()
+        self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes, SharedMemory())
         self.ready, self.attach = self._arrived.take, self._arrived.attach
         self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None  # holds the lock

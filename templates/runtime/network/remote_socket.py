@@ -17,9 +17,10 @@ from websockets.http11 import Response
 
 from ..dispatch import ConnectionClosed
 from ..log import one_line
-from ..message import Message, Unreadable, wire_for
+from ..message import Message, Unreadable
 from ..options import ConnectionOptions
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
+from .shared_memory import SharedMemory, estimating_wire
 
 _QUEUE: Final = 4
 """The most frames that wait, each of up to `max_message_bytes`; more would make no client faster."""
@@ -45,7 +46,8 @@ class SocketClientTransport:
 
     def __init__(self, socket: ClientConnection, options: ConnectionOptions) -> None:
         self._socket = socket
-        self._wire = wire_for(options)
+        self._wire = estimating_wire(options)
+        self.budget = SharedMemory()
 
     async def read(self) -> Message | Unreadable | None:
         """The next message; None if the server has closed the socket. Raises `ConnectionClosed`."""

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ..dispatch import ConnectionClosed
-from ..message import Message, Unreadable, Wire, wire_for
+from ..message import Message, Unreadable
 from ..options import ConnectionOptions, options_or_default
-from ..transport import Transport
+from ..transport import Transport, Wire, wire_for
 from .remote_failures import address
+from .shared_memory import SharedMemory
 
 if TYPE_CHECKING:
     from .remote_http import HttpClientTransport
@@ -177,6 +178,7 @@ class _EitherTransport:
         self._socket = socket
         self._stack = stack
         self._wire = wire
+        self.budget = SharedMemory()
         self._choosing: asyncio.Task[HttpClientTransport | SocketClientTransport] | None = None
         self._has_begun = asyncio.Event()
 

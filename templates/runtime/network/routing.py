@@ -23,9 +23,10 @@ from ...errors import InternalError, InvalidRequestError, RequestError
 from ...methods import PROTOCOLS
 from .._base import Gate
 from ..capabilities import is_open
-from ..message import Budget, Message, MessageTooLarge, Unreadable, is_id, wire_for
+from ..message import Message, MessageTooLarge, Unreadable, is_id
 from ..options import ConnectionOptions
 from .sessions import SESSION_RULES
+from .shared_memory import SharedMemory, estimating_wire
 from .streams import Inbox, Stream, fits_header, member, session_in
 
 _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (how := info.cancellation) is not None}
@@ -218,9 +219,13 @@ class ServerTransport:
     """The base of both transports: an inbox that requests or frames fill, and the sessions."""
 
     def __init__(
-        self, options: ConnectionOptions, max_sessions: int, budget: Budget, make_stream: Callable[[], Stream | None]
+        self,
+        options: ConnectionOptions,
+        max_sessions: int,
+        budget: SharedMemory,
+        make_stream: Callable[[], Stream | None],
     ) -> None:
-        self.wire = wire_for(options)
+        self.wire = estimating_wire(options)
         self.budget = budget
         self.inbox = Inbox(options.max_requests, options.max_in_flight_bytes, budget)
         self.ready = self.inbox.take
@@ -262,7 +267,7 @@ class ServerTransport:
 class HttpTransport(ServerTransport):
     """The transport of a connection over Streamable HTTP."""
 
-    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: Budget) -> None:
+    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: SharedMemory) -> None:
         super().__init__(options, max_sessions, budget, self._new_stream)
         self._most_unread = options.max_write_buffer_bytes
         self._stream = self._new_stream()

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from ..json_text import measure
-from ..message import Budget, Held, Message, Unreadable, is_short
+from ..message import Message, Unreadable, is_short
 from .sessions import SESSION_RULES
+from .shared_memory import MemoryInUse, SharedMemory, memory_of, memory_of_message
 
 CONNECTION_HEADER: Final = "acp-connection-id"
 SESSION_HEADER: Final = "acp-session-id"
@@ -60,7 +60,7 @@ class Stream:
     nothing does.
     """
 
-    def __init__(self, limit: int, budget: Budget) -> None:
+    def __init__(self, limit: int, budget: SharedMemory) -> None:
         self._limit = limit
         self._budget = budget
         self._messages: deque[bytes] = deque()
@@ -208,12 +208,12 @@ class Inbox:
     is taken; both share the budget. `max_bytes` is the most text that may wait, or have become messages that wait.
     """
 
-    def __init__(self, max_messages: int, max_bytes: int, budget: Budget) -> None:
+    def __init__(self, max_messages: int, max_bytes: int, budget: SharedMemory) -> None:
         self._messages: deque[tuple[Message | Unreadable, int | None]] = deque()  # with the bytes that each counts
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._budget = budget
-        self._held = Held(budget, overhead=_OVERHEAD)
+        self._held = MemoryInUse(budget, overhead=_OVERHEAD)
         self._bytes = 0
         self._arrived: Callable[[bool], None] | None = None
         self._changed = asyncio.Event()
@@ -248,9 +248,9 @@ class Inbox:
 
     def lacks_room_for(self, message: Message | Unreadable) -> bool:
         """True if a message exceeds the budget. A small one may wait in any case if it is the only one."""
-        if isinstance(message, Unreadable) or not self._held.exceeds_budget(message):
+        if isinstance(message, Unreadable) or not self._held.exceeds_shared(message):
             return False
-        return len(self._messages) > 0 or message.weight > _SMALL
+        return len(self._messages) > 0 or memory_of_message(message) > _SMALL
 
     def count(self, size: int) -> None:
         """Count text that is being received, or no longer is."""
@@ -273,7 +273,7 @@ class Inbox:
             size = message.size
             self._held.add(message)
         else:
-            size = 2 * _OVERHEAD + measure([message.value, message.error.data])  # what the peer sent
+            size = 2 * _OVERHEAD + memory_of([message.value, message.error.data])  # what the peer sent
             self._budget.bytes += size
         self._bytes += size
         return size

@@ -21,7 +21,7 @@ from .log import one_line
 from .message import MessageTooLarge
 from .options import ConnectionOptions
 from .process_groups import has_members, kill_until_gone, members_of_session, signal_session
-from .transport import LineBuffer, StreamTransport
+from .stream_transport import LineBuffer, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""

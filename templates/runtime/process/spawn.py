@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from ..methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
-from .connection import Connection
+from .connection import Connection, by_version, check_factory, make_handler, version_of
 from .decision import explain, explains
-from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
+from .dispatch import Peer, Remote
 from .options import ConnectionOptions, options_or_default
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport

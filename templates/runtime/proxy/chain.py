@@ -17,9 +17,8 @@ from ...errors import InvalidRequestError
 from .._base import Cancellation, Record
 from ..capabilities import value_at
 from ..dispatch import ConnectionClosed, PeerKind
-from ..json_text import dumps_json
 from ..log import logger
-from ..message import Message, Unreadable
+from ..message import Message, Unreadable, dumps_json
 from ..options import ConnectionOptions
 from ..transport import Transport
 from .passing import Passed, PassingWire, name_text, scan, with_text, written

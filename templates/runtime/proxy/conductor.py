@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 from ...errors import InternalError, InvalidRequestError, RequestError
 from ...methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
 from .._base import UNSET
+from ..connection import by_version, check_factory, version_of
 from ..decision import explains
-from ..dispatch import ConnectionClosed, PeerKind, by_version, check_factory, version_of
+from ..dispatch import ConnectionClosed, PeerKind
 from ..log import log_mistake, logger
 from ..message import Message, Unreadable
 from ..options import ConnectionOptions, options_or_default

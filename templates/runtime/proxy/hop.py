@@ -19,7 +19,8 @@ from .._base import MISFITS, ProtocolInfo, UnsetType
 from .._decode import DecodeError, reporting_drops
 from ..connection import opened_for
 from ..dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
-from ..endpoint import Endpoint, Rest
+from ..endpoint import Endpoint
+from ..in_flight import Rest
 from ..log import log_failure, log_mistake, logger
 from ..message import MAX_ID_BYTES, Message
 from ..options import ConnectionOptions
@@ -129,26 +130,6 @@ class Hop:
         self.endpoint.cancellation = protocol.cancellation
         self.endpoint.start()
 
-    def finish(self, reason: ConnectionClosed) -> None:
-        """Read no more; what is in flight may still be answered."""
-        self.endpoint.end_reading(reason)
-
-    async def ended(self) -> None:
-        """Wait until no more is read from this side."""
-        await self.endpoint.wait_ended()
-
-    async def wait_closed(self) -> None:
-        """Wait until the connection is closed, and all handlers have finished."""
-        await self.endpoint.wait_closed()
-
-    def stop(self) -> None:
-        """Close the connection."""
-        self.endpoint.stop()
-
-    async def close(self) -> None:
-        """Close the connection, and wait until that is done."""
-        await self.endpoint.close()
-
     @property
     def reason(self) -> ConnectionClosed | None:
         """The reason why nothing more is read; None while this side is read."""
@@ -188,18 +169,18 @@ class Hop:
     def _take_request(self, message: Passed) -> Rest:
         endpoint = self.endpoint
         if self._is_envelope(message):
-            return endpoint.refuse(_misplaced(message), message)
+            return endpoint.in_flight.refuse(_misplaced(message), message)
         try:
             self._relay.asks(self, message)
         except Exception as error:
             log_failure("making a proxy", error)
             failed = Message("error", InternalError().to_json(), id=message.id)
-            return None if endpoint.is_taken(message) else endpoint.send(failed)
+            return None if endpoint.in_flight.is_taken(message) else endpoint.send(failed)
         if (route := self.route(message)) is None:
             return self._pass_request(message)
         token = override_of.set(Override(self, message, route))  # its task inherits it
         try:
-            return endpoint.accept_request(message)
+            return endpoint.in_flight.accept(message)
         finally:
             override_of.reset(token)
 
@@ -233,20 +214,20 @@ class Hop:
 
     def _pass_request(self, message: Passed) -> Rest:
         endpoint, other, limit = self.endpoint, self.other, self.options.max_requests
-        error = endpoint.refusal(message)
+        error = endpoint.in_flight.refusal(message)
         if error is None and len(self._open) >= limit:
             error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
-            return endpoint.refuse(error, message)
+            return endpoint.in_flight.refuse(error, message)
         asked = _Asked(message)
-        request_id = self._open[asked.key] = other.endpoint.reserve_id(partial(self._answer, asked, other))
-        endpoint.defer(asked.key)
+        request_id = self._open[asked.key] = other.endpoint.pending.add(None, partial(self._answer, asked, other))
+        endpoint.in_flight.defer(asked.key)
         try:
             if other.reason is not None:  # it may still be written to, and nothing is read
                 raise other.reason.again()
             return other.endpoint.send(message.with_id(request_id, str(request_id)))
         except ConnectionClosed as reason:
-            other.endpoint.lose(request_id, reason)
+            other.endpoint.pending.lose(request_id, reason)
             return None
 
     async def _pass_notification(self, message: Passed) -> None:
@@ -263,7 +244,7 @@ class Hop:
         there = self._open.get(request_id) if type(request_id) in (int, str) else None
         if there is not None:
             await self._cancel_there(there)
-        self.endpoint.cancel(params, key)
+        self.endpoint.in_flight.cancel(params, key)
 
     async def _cancel_there(self, there: int) -> None:
         how = self.endpoint.cancellation
@@ -285,7 +266,7 @@ class Hop:
         else:
             message = _failed(other.lost(response) if isinstance(response, ConnectionClosed) else response)
         self._cancelled.discard(self._open.pop(asked.key))
-        rest = self.endpoint.answer(asked.key, message.with_id(asked.id, asked.id_text))
+        rest = self.endpoint.in_flight.answer(asked.key, message.with_id(asked.id, asked.id_text))
         if rest is not None and isinstance(response, ConnectionClosed):
             self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
             return None
@@ -328,12 +309,8 @@ class Hop:
             return override.agreed
         endpoint.check_loop()
         override.release()
-        token = override_of.set(None)  # the read loop, which its handler may hand over, is no part of it
-        try:
-            override.hop.hand_over_reading()
-            endpoint.hand_over_reading()
-        finally:
-            override_of.reset(token)
+        override.hop.hand_over_reading()
+        endpoint.hand_over_reading()
         override.waiting += 1
         try:
             listener = partial(self._answered, override, method == override.message.method)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from ...errors import RequestError
-from .._base import UNSET, Method, Part, ProtocolInfo, UnsetType
+from .._base import UNSET, Method, Payload, ProtocolInfo, UnsetType
 from .._decode import DecodeError
 from ..dispatch import Codec, ConnectionClosed, Remote, overrides
 from ..log import logger
@@ -206,7 +206,7 @@ class Override:
             source, part, fits = found, self._result_part(message.kind), self.hop is target
         return source if fits and _is_same(source, message.value, part) else None
 
-    def _result_part(self, kind: Kind) -> Part | None:
+    def _result_part(self, kind: Kind) -> Payload | None:
         return self.route.record.gives if self.route.record is not None and kind == "result" else None
 
 
@@ -214,7 +214,7 @@ override_of: ContextVar[Override | None] = ContextVar("override_of", default=Non
 """The one in whose handler the code runs; tasks that the handler starts inherit it."""
 
 
-def _is_same(source: Passed, value: Any, part: Part | None) -> bool:
+def _is_same(source: Passed, value: Any, part: Payload | None) -> bool:
     """True if `value` is what the types of the package make of the text of `source`."""
     text = source.payload
     try:

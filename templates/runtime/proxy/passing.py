@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from math import inf
-from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
 from ...errors import InternalError, InvalidRequestError
-from ..json_text import dumps_json, refuse_constant
 from ..log import one_line
-from ..message import MAX_START, Kind, Message, Unreadable, Unsendable, Wire, head, message_of
+from ..message import MAX_START, Kind, Message, Unreadable, Unsendable, dumps_json, head, message_of, refuse_constant
 from ..options import call_hook
+from ..transport import Wire
 
 Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""
@@ -38,11 +37,6 @@ class Passed(Message):
         self.text = text
         self.spans = spans
         self.changes = changes or {}
-
-    @property
-    def weight(self) -> int:
-        """The memory that it takes, in bytes."""
-        return super().weight + getsizeof(self.text)
 
     def text_of(self, name: str) -> str | None:
         """The text of a member; None if there is none."""

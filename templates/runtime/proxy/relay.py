@@ -73,12 +73,12 @@ class Relay:
                 for end in ends:
                     end.cancel()
             reason = agent.reason or client.reason or reason
-            client.finish(ConnectionClosed("the agent has closed the connection"))
-            await client.wait_closed()
+            client.endpoint.end_reading(ConnectionClosed("the agent has closed the connection"))
+            await client.endpoint.wait_closed()
             return reason
         finally:
-            await client.close()
-            await agent.close()
+            await client.endpoint.close()
+            await agent.endpoint.close()
             self._is_over = True
             await self._opened.aclose()
             await self._tell(reason)
@@ -91,12 +91,12 @@ class Relay:
             await steps.run_step("connection_closed", call_handler(found, "connection_closed", reason))
 
     async def _note_end(self, hop: Hop) -> None:
-        await hop.ended()
+        await hop.endpoint.wait_ended()
         self.ended_by = self.ended_by or hop
 
     def stop(self) -> None:
         """Close both connections; `run` returns when that is done."""
-        self._client.stop()
+        self._client.endpoint.stop()
 
     # --- Versions --------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Relay:
         self._opened.push_async_exit(source)
         hop = Hop(carrying_messages(transport, self.options), self, "agent")
         hop.other = self._client
-        self._opened.push_async_callback(hop.close)
+        self._opened.push_async_callback(hop.endpoint.close)
         self._set_route(hop, proxy)
         self.hops.append(hop)
         hop.begin(self._protocols[self._version])

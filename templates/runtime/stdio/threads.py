@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from .dispatch import PeerKind
-from .transport import LineBuffer
+from .stream_transport import LineBuffer
 
 T = TypeVar("T")
 

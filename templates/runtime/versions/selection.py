@@ -9,8 +9,8 @@ from ...errors import InvalidRequestError
 from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..capabilities import Capabilities
-from ..connection import Connection
-from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
+from ..connection import Connection, Factory, make_handler
+from ..dispatch import ConnectionClosed, Handler, Peer, UnfitParams, unsupported_error
 from ..message import Message
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
+from ._runtime.connection import check_factory
 from ._runtime.decision import explains
-from ._runtime.dispatch import check_factory
 from ._runtime.network.asgi_application import LOCAL_HOSTS, AsgiApp
 from ._runtime.network.hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from ._runtime.options import ConnectionOptions, options_or_default

@@ -14,18 +14,12 @@ from ._runtime.capabilities import CapabilityError, advertise
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
-from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
+from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable
 from ._runtime.options import ConnectionOptions
 from ._runtime.stdio import run_agent, serve_agent, serve_stdio
+from ._runtime.stream_transport import StreamTransport
 from ._runtime.thread_calls import BlockingStub, blocking
-from ._runtime.transport import (
-    ByteTransport,
-    MemoryTransport,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from ._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, current_peer_kind, memory_transports
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .errors import (

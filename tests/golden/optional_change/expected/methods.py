@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Method, Part, ProtocolInfo, methods
+from ._runtime._base import Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "initialize",
         "initialize",
-        Part(types.InitializeRequest, decode=codec.decode_initialize_request),
-        Part(types.InitializeResponse, encode=codec.encode_initialize_response),
+        Payload(types.InitializeRequest, decode=codec.decode_initialize_request),
+        Payload(types.InitializeResponse, encode=codec.encode_initialize_response),
     ),
 )
 """The methods that the agent handles, by wire name."""

@@ -14,20 +14,14 @@ from ._runtime.capabilities import CapabilityError, advertise
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
-from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
+from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable
 from ._runtime.options import ConnectionOptions
 from ._runtime.proxy.conductor import run_conductor, run_proxy, serve_conductor, serve_proxy, serve_stdio
 from ._runtime.proxy.overriding import Call
 from ._runtime.proxy.sources import AgentSource
+from ._runtime.stream_transport import StreamTransport
 from ._runtime.thread_calls import BlockingStub, blocking
-from ._runtime.transport import (
-    ByteTransport,
-    MemoryTransport,
-    StreamTransport,
-    Transport,
-    current_peer_kind,
-    memory_transports,
-)
+from ._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, current_peer_kind, memory_transports
 from .codec import decode, encode
 from .errors import (
     InternalError, InvalidParamsError, InvalidRequestError,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Method, Part, ProtocolInfo, methods
+from ._runtime._base import Method, Payload, ProtocolInfo, methods
 from ._runtime._decode import anything
 from ._runtime.dispatch import Codec
 
@@ -57,26 +57,28 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "file/open",
         "file_open",
-        Part(types.OpenRequest, decode=codec.decode_open_request, encode=codec.encode_open_request),
-        Part(types.OpenResponse, decode=codec.decode_open_response, encode=codec.encode_open_response),
+        Payload(types.OpenRequest, decode=codec.decode_open_request, encode=codec.encode_open_request),
+        Payload(types.OpenResponse, decode=codec.decode_open_response, encode=codec.encode_open_response),
     ),
     Method(
         "relay/message",
         "relay_message",
-        Part(types.RelayRequest, decode=codec.decode_relay_request, encode=codec.encode_relay_request),
-        Part(types.RelayResponse, decode=codec.decode_relay_response, encode=codec.encode_relay_response),
+        Payload(types.RelayRequest, decode=codec.decode_relay_request, encode=codec.encode_relay_request),
+        Payload(types.RelayResponse, decode=codec.decode_relay_response, encode=codec.encode_relay_response),
         side="both",
     ),
     Method(
         "relay/message",
         "relay_message_notification",
-        Part(types.RelayNotification, decode=codec.decode_relay_notification, encode=codec.encode_relay_notification),
+        Payload(
+            types.RelayNotification, decode=codec.decode_relay_notification, encode=codec.encode_relay_notification
+        ),
         side="both",
     ),
     Method(
         "$/cancel",
         "cancel",
-        Part(
+        Payload(
             types.CancelNotification, decode=codec.decode_cancel_notification, encode=codec.encode_cancel_notification
         ),
         side="protocol",
@@ -91,7 +93,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "file/didChange",
         "file_did_change",
-        Part(
+        Payload(
             types.ChangedNotification,
             decode=codec.decode_changed_notification,
             encode=codec.encode_changed_notification,
@@ -100,26 +102,28 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "ask",
         "ask",
-        Part(types.AskRequest, decode=codec.decode_ask_request, encode=codec.by_class),
-        Part(types.AskResponse, is_object=False),
+        Payload(types.AskRequest, decode=codec.decode_ask_request, encode=codec.by_class),
+        Payload(types.AskResponse, is_object=False),
     ),
     Method(
         "relay/message",
         "relay_message",
-        Part(types.RelayRequest, decode=codec.decode_relay_request, encode=codec.encode_relay_request),
-        Part(types.RelayResponse, decode=codec.decode_relay_response, encode=codec.encode_relay_response),
+        Payload(types.RelayRequest, decode=codec.decode_relay_request, encode=codec.encode_relay_request),
+        Payload(types.RelayResponse, decode=codec.decode_relay_response, encode=codec.encode_relay_response),
         side="both",
     ),
     Method(
         "relay/message",
         "relay_message_notification",
-        Part(types.RelayNotification, decode=codec.decode_relay_notification, encode=codec.encode_relay_notification),
+        Payload(
+            types.RelayNotification, decode=codec.decode_relay_notification, encode=codec.encode_relay_notification
+        ),
         side="both",
     ),
     Method(
         "$/cancel",
         "cancel",
-        Part(
+        Payload(
             types.CancelNotification, decode=codec.decode_cancel_notification, encode=codec.encode_cancel_notification
         ),
         side="protocol",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Method, Part, ProtocolInfo, methods
+from ._runtime._base import Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "ping",
         "ping",
-        Part(types.PingRequest, decode=codec.decode_ping_request),
-        Part(types.PingResponse, encode=codec.encode_ping_response),
+        Payload(types.PingRequest, decode=codec.decode_ping_request),
+        Payload(types.PingResponse, encode=codec.encode_ping_response),
     ),
 )
 """The methods that the agent handles, by wire name."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import Gate, Method, Part, ProtocolInfo, methods
+from ._runtime._base import Gate, Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "initialize",
         "initialize",
-        Part(types.InitializeRequest, encode=codec.encode_initialize_request),
-        Part(types.InitializeResponse, decode=codec.decode_initialize_response),
+        Payload(types.InitializeRequest, encode=codec.encode_initialize_request),
+        Payload(types.InitializeResponse, decode=codec.decode_initialize_response),
     ),
 )
 """The methods that the agent handles, by wire name."""
@@ -70,15 +70,15 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     Method(
         "_example.org/wave",
         "example_org_wave",
-        Part(types.WaveRequest, decode=codec.decode_wave_request),
-        Part(types.WaveResponse, encode=codec.encode_wave_response),
+        Payload(types.WaveRequest, decode=codec.decode_wave_request),
+        Payload(types.WaveResponse, encode=codec.encode_wave_response),
         capability=Gate(types.InitializeRequest, (("clientCapabilities", "wave"),), "true"),
         origin="wave, 2026-05-01",
     ),
     Method(
         "_example.org/bowed",
         "example_org_bowed",
-        Part(types.BowNotification, decode=codec.decode_bow_notification),
+        Payload(types.BowNotification, decode=codec.decode_bow_notification),
         origin="wave, 2026-05-01",
     ),
 )

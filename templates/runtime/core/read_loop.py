@@ -1,0 +1,214 @@
+"""The read loop: takes the messages of the peer one after the other; `state` says why in this order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from asyncio import get_running_loop
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from typing import Final
+
+from .dispatch import ConnectionClosed
+from .in_flight import InFlight, Rest
+from .log import PROGRAM_ENDS, logger
+from .message import Message, Unreadable
+from .state import Lifecycle, Reading
+from .tasks import Tasks, is_running
+from .transport import Transport
+
+current_handling: Final[ContextVar[object]] = ContextVar("current_handling", default=None)
+"""The mark of the notification in whose handler the code runs; tasks that the handler starts inherit it."""
+
+
+class ReadLoop:
+    """Reads from a transport, and calls `take` with each message; awaits what that returns before the next one.
+
+    `on_end` is called when nothing more is read, with the reason, and `on_arrived_end` when the transport has all that
+    the peer sends. With `is_intercepted`, messages are strictly taken in order.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        life: Lifecycle,
+        tasks: Tasks,
+        in_flight: InFlight,
+        *,
+        take: Callable[[Message | Unreadable], Rest],
+        on_end: Callable[[ConnectionClosed], None],
+        on_arrived_end: Callable[[], None] | None,
+        is_intercepted: bool,
+    ) -> None:
+        self.reading = Reading()
+        self._transport = transport
+        self._ready: Callable[[], Message | Unreadable | None] | None = getattr(transport, "ready", None)
+        self._life = life
+        self._tasks = tasks
+        self._in_flight = in_flight
+        self._take = take
+        self._on_end = on_end
+        self._on_arrived_end = on_arrived_end
+        self._is_intercepted = is_intercepted
+        self._received: list[Message | Unreadable] = []  # at most one: was read, and is not taken yet
+        self._rest: Rest = None  # of what was taken while the loop was idle
+        self._base = self._context = copy_context()  # of each task of the loop at its start, and of an idle one
+        self._is_attached = self._at_end = False
+        self._must_yield = False  # other tasks have to run before the next message is taken
+
+    def start(self) -> None:
+        """Start to read messages."""
+        self._base = copy_context()
+        self._start()
+
+    def attach(self) -> None:
+        """Let the transport tell when something arrives, if it can."""
+        if (attach := getattr(self._transport, "attach", None)) is not None:
+            attach(self._arrived)
+            self._is_attached = True
+
+    def _start(self) -> None:
+        self.reading.task = self._base.run(self._tasks.start, self._run())
+
+    def hand_over(self) -> None:
+        """Let another task run the read loop, if this one runs it and handles a notification.
+
+        For example, a client asks its agent for a file whenever the agent says that the file has changed:
+
+            agent → client   notification _changed        the loop, in task 1, calls its handler
+            client → agent   request _read, id 0          sent by the handler, which waits for the response
+            agent → client   result of id 0               in the loop: if task 1 had it still, nobody would read this
+
+        So once the request is sent, task 2 gets the loop. Task 1 is the handler's alone from then on, and ends with
+        it. What comes next, such as a request, is handled at once, although that handler has not returned.
+        """
+        if (handled := self.handing_over()) is not None:
+            self.leave_to(handled)
+
+    def handing_over(self) -> Message | None:
+        """The notification whose handler runs this, in the loop. Raises `RuntimeError` if too much is in flight."""
+        message = self.reading.message
+        if message is None or current_handling.get() is not self.reading.handling:
+            return None
+        if limit := self._in_flight.exceeded(message):
+            raise RuntimeError(f"the handler of a notification cannot send a request: {limit}")
+        return message
+
+    def leave_to(self, message: Message) -> None:
+        """Leave the task to the handler of a notification, which `handing_over` has returned."""
+        task = self.reading.task
+        assert task is not None
+        self.reading.hand_over()
+        self._in_flight.adopt(task, message)
+        self._start()
+
+    async def _run(self) -> None:
+        me, life, reading = asyncio.current_task(), self._life, self.reading
+        received, ready, starting = self._received, self._ready, self._in_flight.starting
+        try:
+            while reading.task is me and life.state == "open":  # until a handler has handed the reading over
+                message = received.pop() if received else (ready and ready()) or await self._read()
+                if message is None:
+                    rest, self._rest = self._rest, None
+                elif (self._must_yield or starting) and self._has_to_wait(message):
+                    received.append(message)
+                    rest = asyncio.sleep(0)
+                else:
+                    rest = self._take(message)
+                message = None  # frees memory while this waits
+                if rest is not None:
+                    try:  # noqa: SIM105 - `suppress` takes longer, and each notification comes here
+                        await rest
+                    except ConnectionClosed:
+                        pass
+        except asyncio.CancelledError:
+            with contextlib.suppress(asyncio.CancelledError):  # once more
+                await asyncio.sleep(0)  # if all are cancelled, as at the end of the program, the clean-up starts now
+            if life.is_closing or reading.task is not me:
+                raise
+            logger.warning("the handler of a notification has cancelled the read loop")
+            self._start()
+        except Exception as error:
+            self._on_end(ConnectionClosed(f"cannot read: {error}"))
+            raise
+
+    async def _read(self) -> Message | Unreadable | None:
+        """Wait for the next message; None if it is in `_received`, or there is none."""
+        try:
+            if self._is_attached and not self._at_end:
+                self._context = copy_context()
+                await self.reading.wait()
+                return None
+            message = await self._transport.read()
+            if message is None:
+                self._on_end(ConnectionClosed("the peer has closed the connection"))
+            return message
+        except ConnectionClosed as reason:
+            self._on_end(reason)
+        except (asyncio.CancelledError, *PROGRAM_ENDS):
+            raise
+        except BaseException as error:
+            if not is_running(self.reading.task):
+                raise
+            if not isinstance(error, OSError):
+                logger.exception("the transport failed")
+            self._on_end(ConnectionClosed(f"cannot read: {error}"))
+        return None
+
+    def _arrived(self, is_end: bool) -> None:
+        """Take what has arrived while the read loop is idle; what cannot be taken here wakes it."""
+        self._at_end = self._at_end or is_end
+        if self.reading.is_idle and self._life.is_open:
+            self._context.run(self._take_arrived)  # its tasks inherit that of the loop
+            if self._received or self._rest is not None or self._at_end:
+                self.reading.wake()
+        if is_end and self._on_arrived_end is not None:
+            self._on_arrived_end()
+
+    def _take_arrived(self) -> None:
+        while not self._received and self._rest is None and self._ready and (message := self._ready()) is not None:
+            if self._may_be_taken_now(message):
+                self._rest = self._take(message)
+            else:
+                self._received.append(message)
+
+    def _may_be_taken_now(self, message: Message | Unreadable) -> bool:
+        """True if nothing comes before a message, and nothing has to wait for it: it starts a task, or resolves one."""
+        if isinstance(message, Unreadable) or self._is_intercepted or self._has_to_wait(message):
+            return False
+        if message.kind == "request":
+            return self._in_flight.refusal(message) is None
+        return message.kind != "notification"
+
+    def _has_to_wait(self, message: Message | Unreadable) -> bool:
+        """True if other tasks have to run before a message is taken.
+
+        Requests start together, for their handlers begin in order. A request waits only if those before it may decide
+        whether it is refused: the handshake, or what ends at once. For example, from a client that waits for nothing:
+
+            request session/prompt, id 1             a task starts
+            request session/prompt, id 2             another task starts, before the first one has begun
+            notification $/cancel_request, id 1      waits until both have begun: there is something to cancel
+        """
+        if self._must_yield or not self._in_flight.starting:
+            return self._must_yield
+        if self._is_intercepted or isinstance(message, Unreadable) or message.kind != "request":
+            return True
+        return self._in_flight.handshake.step != "done" or self._in_flight.refusal(message) is not None
+
+    def yield_to_tasks(self) -> None:
+        """Let tasks that are ready run before the next message is taken: what waited for a response goes on first.
+
+        For example, a client that asks for a session and shows what happens in it:
+
+            client → agent   request session/new, id 0
+            agent → client   result of id 0: session s       resolves the future for which the client waits
+            agent → client   notification about session s    taken after the client has learned of s
+
+        While the loop waits for the transport, tasks run anyway.
+        """
+        self._must_yield = True
+        get_running_loop().call_soon(self._has_yielded)
+
+    def _has_yielded(self) -> None:
+        self._must_yield = False
