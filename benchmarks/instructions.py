@@ -29,7 +29,7 @@ PYTHON = str(Path(sys.executable).resolve())
 VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 BARE = {"PATH": os.defpath, "PYTHONHASHSEED": "0"}
 PLAIN = "plain"
-ROLES = {"decode": "agent", "encode": "agent", "receive": "client", "prompt": "agent", "hop": "proxy"}
+ROLES = {"decode": "client", "encode": "agent", "receive": "client", "prompt": "agent", "hop": "proxy"}
 """The scenarios of the worker, and the role of the package that each of them needs."""
 MEANINGS = {
     "import": "import what an agent names; `import asyncio, json`",
