@@ -338,6 +338,30 @@ class Method(Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatedValue:
+    """A part of messages that may be sent only if `gate`, a capability, was advertised.
+
+    It is what `properties`, one inside the other, lead to from the `definition`; the definition itself if there are
+    none. With a `value`, only that constant, or an object with it as the tag `key`; in an array, each item that is one.
+    Without, whatever is there but null and an empty array.
+    """
+
+    definition: str
+    properties: tuple[str, ...]
+    key: str | None
+    value: str | None
+    gate: Gate
+
+    @property
+    def place(self) -> str:
+        """The definition and its properties, joined by dots."""
+        return ".".join((self.definition, *self.properties))
+
+    def __str__(self) -> str:
+        return self.place if self.value is None else f"{self.value!r} in {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCode:
     """An error code that has a name: its exception class is `name`."""
 
@@ -386,6 +410,7 @@ class Model:
     definitions: tuple[Definition, ...]
     recursive: frozenset[str]
     methods: tuple[Method, ...]
+    gated_values: tuple[GatedValue, ...]
     errors: Errors
     envelope: Envelope
     negotiation: Negotiation | None
