@@ -63,9 +63,10 @@ class GatedEntry:
 class FieldEntry:
     """An attribute. `default` is source code, or None if required.
 
-    `opens` are the methods, and `allows` the values, that need it. `required` is about the wire: a constant has a default in Python, but its key must be there.
-    `on_error` and `on_null` are what readers use for a value that does not fit and for null, if they are lenient;
-    source code, too. `skips_items` says that they leave out items that do not fit.
+    `opens` are the methods, and `allows` the values, that need it. `required` is about the wire: a constant has a
+    default in Python, but its key must be there. `on_error` and `on_null` are what readers use for a value that does
+    not fit and for null, if they are lenient; source code, too. `skips_items` says that they leave out items that do
+    not fit.
     """
 
     name: str
