@@ -19,6 +19,7 @@ S = {"sessionId": "s"}
 ALL = {
     "loadSession": True,
     "promptCapabilities": {"image": True},
+    "mcpCapabilities": {"http": True},
     "auth": {"logout": {}},
     "sessionCapabilities": {key: {} for key in ("close", "delete", "list", "resume")},
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import median
 from typing import Any
@@ -231,7 +231,9 @@ class Conversation:
             self._gated_values[model.protocol] = GatedValues(model)
         for pointer, gated in self._gated_values[model.protocol].find(expression, value, at=at):
             if self._lacks(gated.gate):
-                yield _problem("capability", f"{gated} needs {gated.gate}, which was not advertised", pointer)
+                message = f"{gated} needs {gated.gate}, which was not advertised"
+                about = ".".join((gated.definition, *gated.properties[:1]))
+                yield replace(_problem("capability", message, pointer), about=about)
 
     def _lacks(self, gate: Gate) -> bool:
         """Whether capabilities were advertised, but not that of the gate."""
