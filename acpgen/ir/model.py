@@ -21,6 +21,7 @@ from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
 from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
 from acpgen.schema.session_facts import Sessions
+from acpgen.schema.value_gates import GatedPart
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 
@@ -338,27 +339,14 @@ class Method(Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatedValue:
+class GatedValue(GatedPart):
     """A part of messages that may be sent only if `gate`, a capability, was advertised.
 
-    It is what `properties`, one inside the other, lead to from the `definition`; the definition itself if there are
-    none. With a `value`, only that constant, or an object with it as the tag `key`; in an array, each item that is one.
-    Without, whatever is there but null and an empty array.
+    `definition` is a name in Python. `key` is the tag whose value is `value`; None for a constant, or without a value.
     """
 
-    definition: str
-    properties: tuple[str, ...]
     key: str | None
-    value: str | None
     gate: Gate
-
-    @property
-    def place(self) -> str:
-        """The definition and its properties, joined by dots."""
-        return ".".join((self.definition, *self.properties))
-
-    def __str__(self) -> str:
-        return self.place if self.value is None else f"{self.value!r} in {self.place}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

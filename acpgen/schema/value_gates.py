@@ -30,9 +30,13 @@ class GatedPart:
     properties: tuple[str, ...]
     value: str | None
 
+    @property
+    def place(self) -> str:
+        """The definition and the properties, joined by dots."""
+        return ".".join((self.definition, *self.properties))
+
     def __str__(self) -> str:
-        place = ".".join((self.definition, *self.properties))
-        return place if self.value is None else f"{self.value!r} in {place}"
+        return self.place if self.value is None else f"{self.value!r} in {self.place}"
 
 
 def read_gated_part(text: str) -> GatedPart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ from acpgen.schema.compose import Composed
 from acpgen.schema.document import join, resolve
 from acpgen.schema.gates import Gate
 from acpgen.schema.walk import definition_pointer, description, find_property, methods_of, schema_list, schema_map
-from acpgen.show.capabilities import Attribute, by_type, needed_by
+from acpgen.show.capabilities import by_type, needed_by
 from acpgen.show.example_values import Example, example_of
 from acpgen.show.occurrences import Occurrence, ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
@@ -159,6 +159,10 @@ class Describer:
         self._usage = TypeUsage(model)
         self._coverage = Coverage(model.by_name)
         self._definitions = schema_map(composed.root, "$defs")
+        gated = ((each.wire, each.gate) for each in model.methods if each.gate is not None)
+        self._opened = needed_by(gated, model)
+        self._allowed = needed_by(((str(each), each.gate) for each in model.gated_values), model)
+        self._gated = by_type(model)
 
     def describe(self, name: str) -> list[Description]:
         """All meanings of `name`: a type by its Python or schema name, methods by wire name or handler, and values.
@@ -284,21 +288,6 @@ class Describer:
                 opens=tuple(self._opened.get((definition.name, field.name), ())),
                 allows=tuple(self._allowed.get((definition.name, field.name), ())),
             )
-
-    @cached_property
-    def _opened(self) -> Mapping[Attribute, list[str]]:
-        """The methods that need an attribute."""
-        gated = ((method.wire, method.gate) for method in self._model.methods if method.gate is not None)
-        return needed_by(gated, self._model)
-
-    @cached_property
-    def _allowed(self) -> Mapping[Attribute, list[str]]:
-        """The values that need an attribute."""
-        return needed_by(((str(each), each.gate) for each in self._model.gated_values), self._model)
-
-    @cached_property
-    def _gated(self) -> Mapping[str, list[ir.GatedValue]]:
-        return by_type(self._model)
 
     def _gate(self, gate: Gate) -> GateEntry:
         return GateEntry(str(gate), self._origin(gate.pointer) if gate.pointer else None)
