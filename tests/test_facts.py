@@ -53,6 +53,7 @@ def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int,
     assert (len([gate for gate in of_copy.values() if gate]), len(of_copy)) == (gates, methods)
     copied, bundled = (model_of(SchemaChoice(schema=each, protocol=protocol))[0] for each in (path, None))
     assert copied.negotiation == bundled.negotiation
+    assert copied.gated_values == bundled.gated_values != ()
     assert copied.sessions == bundled.sessions is not None
 
 
@@ -124,6 +125,7 @@ def test_a_protocol_of_which_nothing_is_known(tmp_path: Path) -> None:
     assert model.negotiation is None
     assert model.sessions is None
     assert {method.gate for method in model.methods} == {None}
+    assert model.gated_values == ()
 
 
 # --- What is negotiated ---------------------------------------------------------------------------------------------
