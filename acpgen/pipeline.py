@@ -66,12 +66,12 @@ def check_composed(composed: Composed) -> Report:
     return report
 
 
-def _note_ungated(methods: list[str], report: Report) -> None:
+def _note_ungated(names: list[str], report: Report) -> None:
     report.note(
         "no-gate",
-        f"these methods have no gate, so stubs call them without a check: {', '.join(methods)}",
+        f"these methods and values have no gate, so they are sent without a check: {', '.join(names)}",
         at="",
-        hint="the schema does not define the capabilities of the bundled gates; add `gates` in an extension",
+        hint="the schema lacks the capabilities of the bundled gates; add `gates` and `values` in an extension",
     )
 
 

@@ -53,6 +53,7 @@ def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int,
     assert (len([gate for gate in of_copy.values() if gate]), len(of_copy)) == (gates, methods)
     copied, bundled = (model_of(SchemaChoice(schema=each, protocol=protocol))[0] for each in (path, None))
     assert copied.negotiation == bundled.negotiation
+    assert copied.gated_values == bundled.gated_values != ()
     assert copied.sessions == bundled.sessions is not None
 
 
@@ -81,7 +82,7 @@ def test_a_path_that_is_not_there_leaves_its_methods_without_a_gate(tmp_path: Pa
     _, diagnostics = model_of(SchemaChoice(schema=path))
     (note,) = [found for found in diagnostics if found.code == "no-gate"]
     assert note.severity is Severity.NOTE
-    assert note.message.endswith(": elicitation/complete, session/list")
+    assert note.message.endswith(": elicitation/complete, session/list, 'url' in CreateElicitationRequest")
 
 
 @pytest.mark.full
@@ -91,7 +92,7 @@ def test_the_note_is_shown_with_verbose(tmp_path: Path) -> None:
     path = own(tmp_path, root)
     arguments = ("build", "--schema", path, "--out", tmp_path / "acp", "--dry-run")
     assert "no gate" not in run_acpgen(*arguments, cwd=tmp_path).stderr
-    assert "stubs call them without a check" in run_acpgen(*arguments, "--verbose", cwd=tmp_path).stderr
+    assert "they are sent without a check" in run_acpgen(*arguments, "--verbose", cwd=tmp_path).stderr
 
 
 def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
@@ -124,6 +125,7 @@ def test_a_protocol_of_which_nothing_is_known(tmp_path: Path) -> None:
     assert model.negotiation is None
     assert model.sessions is None
     assert {method.gate for method in model.methods} == {None}
+    assert model.gated_values == ()
 
 
 # --- What is negotiated ---------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_each_kind_of_broken_gate_has_its_code() -> None:
 
 def test_a_gate_of_a_fragment_is_reported_where_the_fragment_states_it() -> None:
     report = Report()
-    check_gates(ROOT, read_gates({"InitializeResponse": {"wave": "no"}}, pointers=True), report)
+    check_gates(ROOT, read_gates({"InitializeResponse": {"wave": "no"}}, section="gates"), report)
     assert [found.pointer for found in report.found] == ["/gates/InitializeResponse/wave"]
 
 

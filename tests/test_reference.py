@@ -113,6 +113,14 @@ def test_a_method_has_its_direction_capability_and_origin(both: Page) -> None:
     assert "notification agent → client client → agent" in both or "client → agent agent → client" in both
 
 
+def test_a_type_names_the_values_in_it_that_need_a_capability(both: Page) -> None:
+    update = both.words("v1/types/SessionUpdate")
+    assert "'notice' in SessionUpdate needs ClientSessionCapabilities.notices" in update
+    assert "'http' in McpServer needs McpCapabilities.http" in both.words("v2/types/McpServerHttp")
+    opens = both.words("v2/types/PromptCapabilities.image")
+    assert "Capability for 'image' in PromptRequest.prompt" in opens
+
+
 def test_the_origin_of_an_extension_is_shown(tmp_path: Path) -> None:
     vendor = {"fragment": 1, "id": "acme", "revision": "7", "title": "Acme's methods", "status": "vendor"}
     request = {"type": "object", "x-method": "_acme/go", "x-side": "agent"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,36 @@ def test_the_gate_of_a_method_and_what_opens_it(folder: Folder) -> None:
     opens = {each["name"]: each["opens"] for each in folder.entry("FileSystemCapabilities")["fields"]}
     assert opens["read_text_file"] == ["fs/read_text_file"]
     assert opens["meta"] == []
+
+
+def test_the_gates_of_values_and_what_allows_them(folder: Folder) -> None:
+    needs = "clientCapabilities.session.notices of InitializeRequest"
+    assert f"\n  'notice' in SessionUpdate needs: {needs}\n" in unfolded(folder.text("SessionUpdate"))
+    assert f"\n  'notice' in SessionUpdate needs: {needs}\n" in unfolded(folder.text("SessionUpdateNotice"))
+    assert f"\n  needs: {needs}\n" in folder.text("notice")
+    image = "agentCapabilities.promptCapabilities.image of InitializeResponse"
+    assert f"\n  needs: {image}, in PromptRequest.prompt\n" in unfolded(folder.text("image"))
+    (found,) = [each for each in folder.entry("PromptRequest")["gated_values"] if "image" in each["value"]]
+    assert found["value"] == "'image' in PromptRequest.prompt"
+    assert (found["needs"], found["source"]) == ({"text": image, "origin": None}, "/$defs/ContentBlock/oneOf/1")
+    allows = {each["name"]: each["allows"] for each in folder.entry("ClientSessionCapabilities")["fields"]}
+    assert allows["notices"] == ["'notice' in SessionUpdate"]
+    assert folder.entry("SessionId")["gated_values"] == []
+
+
+def test_the_gate_of_a_value_of_an_extension(folder: Folder) -> None:
+    (found,) = [
+        each
+        for each in folder.entry("NewSessionRequest", "--extension", "system-prompt")["gated_values"]
+        if each["value"] == "NewSessionRequest.systemPrompt"
+    ]
+    assert found["needs"]["origin"]["extension"] == "system-prompt@2026-11-02"
+    assert found["needs"]["origin"]["pointer"] == "/values/InitializeResponse/NewSessionRequest.systemPrompt"
+
+
+def unfolded(text: str) -> str:
+    """The text with each line that was too long in one piece."""
+    return re.sub(r"\n {6}(?=\S)", " ", text)
 
 
 def test_a_type_with_a_way_around_the_gates_has_none(folder: Folder) -> None:

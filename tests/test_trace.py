@@ -18,6 +18,8 @@ Json = Any
 S = {"sessionId": "s"}
 ALL = {
     "loadSession": True,
+    "promptCapabilities": {"image": True},
+    "mcpCapabilities": {"http": True},
     "auth": {"logout": {}},
     "sessionCapabilities": {key: {} for key in ("close", "delete", "list", "resume")},
 }
@@ -302,19 +304,8 @@ def test_a_call_before_the_start_is_found(tmp_path: Path) -> None:
 
 
 def conversation(protocol: int, exchanges: Sequence[Exchange]) -> list[Json]:
-    if protocol == 1:
-        messages = start(ALL, {**FILES, "elicitation": {"form": {}, "url": {}}})
-    else:
-        client = {"elicitation": {"form": {}, "url": {}}}
-        info = {"name": "x", "version": "1"}
-        said = {
-            "protocolVersion": 2,
-            "info": info,
-            "capabilities": {"session": {"delete": {}}},
-            "authMethods": [{"type": "agent", "methodId": "key", "name": "Key"}],
-        }
-        asked = {"protocolVersion": 2, "info": info, "capabilities": client}
-        messages = [ask(0, "initialize", asked), answer(0, said)]
+    values = values_v1 if protocol == 1 else values_v2
+    messages = [ask(0, "initialize", values.OPENING), answer(0, values.INITIALIZE.result)]
     for number, each in enumerate(exchanges, 1):
         if "sessionId" in each.params:  # each exchange starts from an open session, as in the tests of conversations
             new = f"open {number}"

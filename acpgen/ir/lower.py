@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from acpgen.ir.validate import check_model, check_vendor_methods
 from acpgen.roles import Side
 from acpgen.schema.compose import Composed
 from acpgen.schema.facts import Negotiation
+from acpgen.schema.value_gates import read_gated_part, tag_property
 from acpgen.schema.walk import definition_pointer, description
 
 
@@ -52,6 +53,7 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
         definitions=in_reading_order(definitions, _in_conversation(methods, composed.facts.negotiation)),
         recursive=find_recursive(definitions),
         methods=methods,
+        gated_values=tuple(_gated_values(context, composed, definitions)),
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),
         negotiation=composed.facts.negotiation,
@@ -75,6 +77,22 @@ def _in_conversation(methods: Iterable[ir.Method], negotiation: Negotiation | No
         for carried in (method.params, method.result):
             if carried is not None:
                 yield from references(carried)
+
+
+def _gated_values(
+    context: Context, composed: Composed, definitions: Mapping[str, ir.Definition]
+) -> Iterator[ir.GatedValue]:
+    """The values that need a capability. One in a definition that no type comes from is reported."""
+    for text, gate in sorted(composed.facts.values.items()):
+        part = read_gated_part(text)
+        name = context.class_name(part.definition)
+        if name in definitions:
+            key = tag_property(part, context.definitions.nodes)
+            yield ir.GatedValue(definition=name, properties=part.properties, key=key, value=part.value, gate=gate)
+        else:
+            message = f"the gate of the value {text!r} has no effect: the package has no type for {part.definition}"
+            hint = "name a definition that uses it"
+            context.report.warning("gate-value", message, at=gate.pointer, hint=hint)
 
 
 class _Lowering:

@@ -21,6 +21,7 @@ from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
 from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
 from acpgen.schema.session_facts import Sessions
+from acpgen.schema.value_gates import GatedPart
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 
@@ -338,6 +339,17 @@ class Method(Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatedValue(GatedPart):
+    """A part of messages that may be sent only if `gate`, a capability, was advertised.
+
+    `definition` is a name in Python. `key` is the tag whose value is `value`; None for a constant, or without a value.
+    """
+
+    key: str | None
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCode:
     """An error code that has a name: its exception class is `name`."""
 
@@ -386,6 +398,7 @@ class Model:
     definitions: tuple[Definition, ...]
     recursive: frozenset[str]
     methods: tuple[Method, ...]
+    gated_values: tuple[GatedValue, ...]
     errors: Errors
     envelope: Envelope
     negotiation: Negotiation | None

@@ -31,11 +31,11 @@ class Chapter:
         describer = Describer(compiled.composed, compiled.model, signatures)
         self.types: dict[str, TypeEntry] = {each.name: each for each in describer.types()}
         self.openers = defaultdict[str, list[tuple[str, str]]](list)
-        """The properties that open the gate of a method, each with its type, by the wire name of the method."""
+        """The properties that open the gate of a method or value, each with its type, by the name of the gated."""
         for entry in self.types.values():
             for field in entry.fields:
-                for wire in field.opens:
-                    self.openers[wire].append((entry.name, field.wire))
+                for gated in (*field.opens, *field.allows):
+                    self.openers[gated].append((entry.name, field.wire))
         self.methods: dict[str, MethodEntry] = {}
         for each in describer.methods():
             anchor = method_anchor(self.id, each.wire)

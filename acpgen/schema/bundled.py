@@ -119,7 +119,7 @@ def load_facts(release: Release) -> Facts:
 
 
 def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
-    """The facts about a schema, and its methods that have no gate although the newest release gives them one.
+    """The facts about a schema, and what in it has no gate although the newest release gives it one.
 
     A schema that is not bundled gets the facts of the newest release of its protocol, as far as they fit.
     """

@@ -60,7 +60,7 @@ def compose(
 
     All problems are diagnostics of the result; nothing is raised.
     """
-    merger = Merger(base=base, protocol=protocol, gates=dict(facts.gates))
+    merger = Merger(base=base, protocol=protocol, gates=dict(facts.gates), values=dict(facts.values))
     _admit(merger, fragments)
     for step in (
         Merger.add_definitions,
@@ -80,7 +80,7 @@ def compose(
         report.add(*merged.report.found)
     return Composed(
         root=merger.root,
-        facts=replace(facts, gates=merger.gates),
+        facts=replace(facts, gates=merger.gates, values=merger.values),
         base=base,
         fragments=tuple(merged.fragment for merged in merger.admitted),
         merged=merger.merged,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.gates import Gate, check_gates, fitting_gates, read_gates
+from acpgen.schema.gates import Gates, check_gates, fitting_gates, read_gates
 from acpgen.schema.session_facts import Sessions, fitting_sessions, read_sessions
+from acpgen.schema.value_gates import check_value_gates, stated_values
 from acpgen.schema.walk import has_property, methods_of, schema_map
 
 
@@ -64,9 +65,10 @@ def _is_there(error: Unsupported, definitions: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method; the negotiation of the version and the methods of sessions, if they are known."""
+    """The gates by method and by value; the negotiation of the version and the methods of sessions, if known."""
 
-    gates: Mapping[str, Gate] = field(default_factory=dict)
+    gates: Gates = field(default_factory=dict)
+    values: Gates = field(default_factory=dict)
     negotiation: Negotiation | None = None
     sessions: Sessions | None = None
 
@@ -79,6 +81,7 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
     negotiation, sessions = raw.get("negotiation"), raw.get("sessions")
     return Facts(
         gates=read_gates(raw.get("gates", {})),
+        values=read_gates(raw.get("values", {})),
         negotiation=negotiation and read_negotiation(negotiation),
         sessions=sessions and read_sessions(sessions),
     )
@@ -87,6 +90,7 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
 def check_facts(root: dict[str, Any], facts: Facts, report: Report) -> None:
     """Report gates that do not hold in the composed schema `root`, and other facts that an extension takes away."""
     check_gates(root, facts.gates, report)
+    check_value_gates(root, facts.values, report)
     held = fitting_facts(root, facts)
     for what, stated, kept in (
         ("how it negotiates the version", facts.negotiation, held.negotiation),
@@ -103,12 +107,14 @@ def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
     negotiation, sessions = facts.negotiation, facts.sessions
     return Facts(
         gates=fitting_gates(root, facts.gates),
+        values=fitting_gates(root, facts.values, check_value_gates),
         negotiation=negotiation and fitting_negotiation(root, negotiation),
         sessions=sessions and fitting_sessions(root, sessions),
     )
 
 
 def ungated(root: dict[str, Any], known: Facts, kept: Facts) -> list[str]:
-    """The methods of `root` that have a gate in `known` but none in the facts that were kept."""
+    """The methods of `root`, and the values of its definitions, with a gate in `known` but none in `kept`."""
     stated = {method for _, method in methods_of(schema_map(root, "$defs"))}
-    return sorted(stated & (known.gates.keys() - kept.gates.keys()))
+    values = stated_values(root, known.values.keys() - kept.values.keys())
+    return [*sorted(stated & (known.gates.keys() - kept.gates.keys())), *sorted(map(str, values))]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acpgen.diagnostics import Report
 from acpgen.schema.data import read_data
 from acpgen.schema.document import Document, join, read_document
-from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
+from acpgen.schema.gates import Gates, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
 from acpgen.text import EXCERPT, cut, did_you_mean
 
@@ -87,7 +87,8 @@ class Fragment:
     document: Document
     definitions: Mapping[str, Any]
     changes: Mapping[str, Change]
-    gates: Mapping[str, Gate]
+    gates: Gates
+    values: Gates
 
     @property
     def origin(self) -> str:
@@ -128,7 +129,8 @@ def _read(document: Document) -> Fragment:
         document=replace(document, origin=f"{root['id']}, {root['revision']}"),
         definitions=root.get("$defs", {}),
         changes={name: _read_change(change) for name, change in root.get("changes", {}).items()},
-        gates=read_gates(root.get("gates", {}), pointers=True),
+        gates=read_gates(root.get("gates", {}), section="gates"),
+        values=read_gates(root.get("values", {}), section="values"),
     )
 
 
@@ -202,9 +204,10 @@ def _check_consistency(root: dict[str, Any], report: Report) -> None:
     for name, change in root.get("changes", {}).items():
         if list(change) == ["optional"]:
             report.error(_FORMAT, "the change changes nothing", at=join("/changes", name))
-    for gate_root, method in gated_twice(root.get("gates", {})):
-        message = f"{_short(method)} has a gate at another definition"
-        report.error(_FORMAT, message, at=gate_pointer(gate_root, method))
+    for section in ("gates", "values"):
+        for gate_root, gated in gated_twice(root.get(section, {})):
+            message = f"{_short(gated)} has a gate at another definition"
+            report.error(_FORMAT, message, at=gate_pointer(gate_root, gated, section=section))
 
 
 def _short(value: Any) -> str:

@@ -1,10 +1,10 @@
-"""Gates: the capability that a peer must advertise before a method may be called."""
+"""Gates: the capability that must be advertised before a method may be called, or a value sent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
 from acpgen.schema.document import join
@@ -19,41 +19,53 @@ _LEAVES = frozenset({"boolean", "object", "array"})
 class Gate:
     """A gate: it is open if any of `paths`, property names below the definition `root`, leads to a value that says yes.
 
-    `pointer` is the place of the gate in the composed schema, for diagnostics; empty for facts about a base.
+    `pointer` is the place of the gate in the composed schema, for diagnostics; empty for facts about a base. `source`
+    is where the text says so: the pointer of a description in the same schema or extension, or the address of a page.
+    A gate of an extension that is `optional` is left out where the schema does not have what it names.
     """
 
     root: str
     paths: tuple[tuple[str, ...], ...]
     pointer: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    optional: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return " or ".join(".".join(path) for path in self.paths) + f" of {self.root}"
 
 
-def gate_pointer(root: str, method: str) -> str:
-    """The pointer of the gate of `method` in a file."""
-    return join("", "gates", root, method)
+Gates: TypeAlias = Mapping[str, Gate]
+"""Gates by what they are of: a method, or a value in the notation of `value_gates.py`."""
 
 
-def read_gates(gates: Mapping[str, Mapping[str, str | list[str]]], *, pointers: bool = False) -> dict[str, Gate]:
-    """Read the gates by method from JSON; with `pointers`, each keeps its place.
+def gate_pointer(root: str, gated: str, *, section: str = "gates") -> str:
+    """The pointer of the gate of `gated` in a file."""
+    return join("", section, root, gated)
 
-    Paths are sorted: their order has no effect. A method under two roots gets the last one: check for that with
+
+def read_gates(gates: Mapping[str, Mapping[str, Any]], *, section: str | None = None) -> dict[str, Gate]:
+    """Read the gates by method or value from JSON; with the name of their `section` in the file, each keeps its place.
+
+    Paths are sorted: their order has no effect. What has a gate under two roots gets the last one: check for that with
     `gated_twice` first.
     """
     return {
-        method: Gate(
-            root,
-            tuple(sorted(tuple(path.split(".")) for path in ([paths] if isinstance(paths, str) else paths))),
-            gate_pointer(root, method) if pointers else "",
-        )
-        for root, methods in gates.items()
-        for method, paths in methods.items()
+        gated: _read_gate(root, raw, gate_pointer(root, gated, section=section) if section else "")
+        for root, all_gated in gates.items()
+        for gated, raw in all_gated.items()
     }
 
 
+def _read_gate(root: str, raw: str | list[str] | dict[str, Any], pointer: str) -> Gate:
+    if isinstance(raw, dict):
+        gate = _read_gate(root, raw["needs"], pointer)
+        return replace(gate, source=raw.get("source", ""), optional=raw.get("optional", False))
+    paths = [raw] if isinstance(raw, str) else raw
+    return Gate(root, tuple(sorted(tuple(path.split(".")) for path in paths)), pointer)
+
+
 def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """The pairs (root, method) whose method has a gate at an earlier root, too."""
+    """The pairs of a root and what has a gate there, and at an earlier root, too."""
     seen: set[str] = set()
     twice = []
     for root, methods in gates.items():
@@ -62,7 +74,7 @@ def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]
     return twice
 
 
-def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report) -> None:
+def check_gates(root: dict[str, Any], gates: Gates, report: Report) -> None:
     """Report every gate whose method or capability the composed schema `root` does not define."""
     definitions = schema_map(root, "$defs")
     stated = {method for _, method in methods_of(definitions)}
@@ -74,36 +86,45 @@ def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report)
                 at=gate.pointer,
                 hint=did_you_mean(method, stated),
             )
-        elif gate.root not in definitions:
-            report.error(
-                "gate-root",
-                f"the gate of {method!r} starts at the definition {gate.root!r}, which the schema does not have",
-                at=gate.pointer,
-                hint="name the params or the result of `initialize`",
-            )
         else:
-            for path in gate.paths:
-                _check_path(method, gate, path, definitions=definitions, report=report)
+            check_capability(method, gate, definitions, report)
 
 
-def fitting_gates(root: dict[str, Any], gates: Mapping[str, Gate]) -> Mapping[str, Gate]:
-    """The gates and paths of another release that also hold in the schema `root`."""
+def check_capability(gated: str, gate: Gate, definitions: Mapping[str, Any], report: Report) -> None:
+    """Report a gate of a method or value whose capability is not among the definitions."""
+    if gate.root not in definitions:
+        report.error(
+            "gate-root",
+            f"the gate of {gated!r} starts at the definition {gate.root!r}, which the schema does not have",
+            at=gate.pointer,
+            hint="name the params or the result of `initialize`",
+        )
+        return
+    for path in gate.paths:
+        _check_path(gated, gate, path, definitions=definitions, report=report)
+
+
+Check: TypeAlias = Callable[[dict[str, Any], Gates, Report], None]
+
+
+def fitting_gates(root: dict[str, Any], gates: Gates, check: Check = check_gates) -> Gates:
+    """The gates and paths of another release that also hold in the schema `root`: `check` finds nothing wrong."""
     fitting = {}
-    for method, gate in gates.items():
+    for gated, gate in gates.items():
         single = (replace(gate, paths=(path,)) for path in gate.paths)
-        if paths := tuple(each.paths[0] for each in single if _holds(root, method, each)):
-            fitting[method] = replace(gate, paths=paths)
+        if paths := tuple(each.paths[0] for each in single if _holds(root, gated, each, check)):
+            fitting[gated] = replace(gate, paths=paths)
     return fitting
 
 
-def _holds(root: dict[str, Any], method: str, gate: Gate) -> bool:
+def _holds(root: dict[str, Any], gated: str, gate: Gate, check: Check) -> bool:
     report = Report()
-    check_gates(root, {method: gate}, report)
+    check(root, {gated: gate}, report)
     return not report.errors
 
 
 def _check_path(
-    method: str, gate: Gate, path: tuple[str, ...], *, definitions: Mapping[str, Any], report: Report
+    gated: str, gate: Gate, path: tuple[str, ...], *, definitions: Mapping[str, Any], report: Report
 ) -> None:
     pointer, node = definition_pointer(gate.root), definitions[gate.root]
     for wire in path:
@@ -114,7 +135,7 @@ def _check_path(
             }
             report.error(
                 "gate-path",
-                f"the gate of {method!r}, {'.'.join(path)}, fails at {wire!r}: {pointer} has no such property",
+                f"the gate of {gated!r}, {'.'.join(path)}, fails at {wire!r}: {pointer} has no such property",
                 at=gate.pointer or pointer,
                 hint=did_you_mean(wire, names) or f"there are: {', '.join(sorted(names)) or 'none'}",
             )
@@ -123,7 +144,7 @@ def _check_path(
     if not any(_LEAVES & _types(layer) for _, layer in layers(node, pointer, definitions)):
         report.error(
             "gate-leaf",
-            f"the gate of {method!r}, {'.'.join(path)}, ends at a value that cannot open it ({pointer})",
+            f"the gate of {gated!r}, {'.'.join(path)}, ends at a value that cannot open it ({pointer})",
             at=gate.pointer or pointer,
             hint="a gate is a boolean, an object or an array",
         )

@@ -13,9 +13,10 @@ from acpgen.schema.alternatives import Union, find_union
 from acpgen.schema.document import Document, join, resolve, split
 from acpgen.schema.equality import difference, same_shape
 from acpgen.schema.fragment import Change, Fragment
-from acpgen.schema.gates import Gate, gate_pointer
+from acpgen.schema.gates import Gate, fitting_gates, gate_pointer
 from acpgen.schema.growth import Addition, grown_defaults
 from acpgen.schema.origins import Origins, Source
+from acpgen.schema.value_gates import check_value_gates
 from acpgen.schema.walk import definition_pointer, find_property, layers, schema_list, schema_map
 from acpgen.text import MOST_HINTS, did_you_mean
 
@@ -81,6 +82,7 @@ class Merger:
     base: Document
     protocol: int
     gates: dict[str, Gate]
+    values: dict[str, Gate]
     root: dict[str, Any] = field(init=False)
     origins: Origins = field(init=False)
     merged: dict[str, Merged] = field(default_factory=dict, init=False)
@@ -247,17 +249,26 @@ class Merger:
             merged.change(name, str(value))
 
     def add_gates(self, merged: Merged) -> None:
-        """Add the gates of methods."""
-        for method, gate in merged.fragment.gates.items():
-            part, known = Part(merged, gate_pointer(gate.root, method), f"the gate of {method}"), self.gates.get(method)
-            if known is None:
-                self.gates[method] = gate
-                self.origins.put(gate.pointer, part.source)
-                merged.gates.add(method)
-            elif known == gate:
-                self._supersede(part, known.pointer)
-            else:
-                self._disagree(part, known.pointer, shown="", difference=f"{gate} against {known}")
+        """Add the gates of methods and values."""
+        fragment = merged.fragment
+        for method, gate in fragment.gates.items():
+            part = Part(merged, gate_pointer(gate.root, method), f"the gate of {method}")
+            self._add_gate(part, self.gates, method, gate)
+        for text, gate in fragment.values.items():
+            if not gate.optional or fitting_gates(self.root, {text: gate}, check_value_gates):
+                at = gate_pointer(gate.root, text, section="values")
+                self._add_gate(Part(merged, at, f"the gate of the value {text}"), self.values, text, gate)
+
+    def _add_gate(self, part: Part, gates: dict[str, Gate], gated: str, gate: Gate) -> None:
+        known = gates.get(gated)
+        if known is None:
+            gates[gated] = gate
+            self.origins.put(gate.pointer, part.source)
+            part.merged.gates.add(gated)
+        elif known == gate:
+            self._supersede(part, known.pointer)
+        else:
+            self._disagree(part, known.pointer, shown="", difference=f"{gate} against {known}")
 
     def grow_defaults(self) -> None:
         """Add new properties with defaults to the default literals."""

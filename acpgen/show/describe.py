@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -16,11 +15,13 @@ from acpgen.ir import names
 from acpgen.ir.leniency import fallback, replaces_misfits, skips_misfits
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
-from acpgen.ir.relations import Coverage, without_null
+from acpgen.ir.relations import Coverage
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join, resolve
+from acpgen.schema.gates import Gate
 from acpgen.schema.walk import definition_pointer, description, find_property, methods_of, schema_list, schema_map
+from acpgen.show.capabilities import by_type, needed_by
 from acpgen.show.example_values import Example, example_of
 from acpgen.show.occurrences import Occurrence, ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
@@ -43,19 +44,29 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class GateEntry:
-    """The capability that a method needs; `origin` is None if the base has it."""
+    """The capability that a method or value needs; `origin` is None if the base has it."""
 
     text: str
     origin: Origin | None
 
 
+@dataclass(frozen=True, slots=True)
+class GatedEntry:
+    """A value that needs a capability. `source` is where the text of its schema or extension says so."""
+
+    value: str
+    needs: GateEntry
+    source: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldEntry:
-    """An attribute. `default` is source code, or None if required. `opens` are the methods that need it.
+    """An attribute. `default` is source code, or None if required.
 
-    `required` is about the wire: a constant has a default in Python, but its key must be there.
-    `on_error` and `on_null` are what readers use for a value that does not fit and for null, if they are lenient;
-    source code, too. `skips_items` says that they leave out items that do not fit.
+    `opens` are the methods, and `allows` the values, that need it. `required` is about the wire: a constant has a
+    default in Python, but its key must be there. `on_error` and `on_null` are what readers use for a value that does
+    not fit and for null, if they are lenient; source code, too. `skips_items` says that they leave out items that do
+    not fit.
     """
 
     name: str
@@ -71,6 +82,7 @@ class FieldEntry:
     doc: str
     origin: Origin
     opens: tuple[str, ...]
+    allows: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +107,7 @@ class TypeEntry:
     """A type, or a definition without one (`signature` is None).
 
     `extended_by` are the extensions that change it. `gates` are the capabilities of the methods that carry it, if all
-    of these need one.
+    of these need one. `gated_values` are the parts of it that need one, and the tags that select it and need one.
     """
 
     name: str
@@ -110,6 +122,7 @@ class TypeEntry:
     origin: Origin
     extended_by: tuple[Origin, ...]
     gates: tuple[str, ...] = ()
+    gated_values: tuple[GatedEntry, ...] = ()
     uses: Uses = NO_USES
     note: str | None
     example: Example | None = None
@@ -146,6 +159,10 @@ class Describer:
         self._usage = TypeUsage(model)
         self._coverage = Coverage(model.by_name)
         self._definitions = schema_map(composed.root, "$defs")
+        gated = ((each.wire, each.gate) for each in model.methods if each.gate is not None)
+        self._opened = needed_by(gated, model)
+        self._allowed = needed_by(((str(each), each.gate) for each in model.gated_values), model)
+        self._gated = by_type(model)
 
     def describe(self, name: str) -> list[Description]:
         """All meanings of `name`: a type by its Python or schema name, methods by wire name or handler, and values.
@@ -220,6 +237,10 @@ class Describer:
             origin=self._origin(definition.pointer),
             extended_by=tuple(self._extended_by(definition.pointer)),
             gates=_gates(uses),
+            gated_values=tuple(
+                GatedEntry(str(each), self._gate(each.gate), each.gate.source)
+                for each in self._gated.get(definition.name, ())
+            ),
             uses=uses,
             note=None if definition.name in self._classes_of_schema else note,
             example=example_of(definition, self._model),
@@ -265,31 +286,11 @@ class Describer:
                 doc=field.doc,
                 origin=self._origin(field.pointer),
                 opens=tuple(self._opened.get((definition.name, field.name), ())),
+                allows=tuple(self._allowed.get((definition.name, field.name), ())),
             )
 
-    @cached_property
-    def _opened(self) -> Mapping[tuple[str, str], list[str]]:
-        """The methods that need an attribute, by its class and name."""
-        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        gated = [(method.wire, method.gate) for method in self._model.methods if method.gate is not None]
-        for wire, gate in gated:
-            for path in gate.paths:
-                place = self._follow(ir.Ref(names.class_name(gate.root)), path)
-                if place is not None and wire not in found[place]:
-                    found[place].append(wire)
-        return found
-
-    def _follow(self, expression: ir.TypeExpr, path: tuple[str, ...]) -> tuple[str, str] | None:
-        """The class and attribute at the end of `path`, starting from a value of the type."""
-        place = None
-        for wire in path:
-            definition = self._model.definition(without_null(expression, self._model))
-            fields = definition.fields if isinstance(definition, ir.Struct) else ()
-            field = next((each for each in fields if each.wire == wire), None)
-            if definition is None or field is None:
-                return None
-            place, expression = (definition.name, field.name), field.type
-        return place
+    def _gate(self, gate: Gate) -> GateEntry:
+        return GateEntry(str(gate), self._origin(gate.pointer) if gate.pointer else None)
 
     # --- Methods ----------------------------------------------------------------------------------------------------
 
@@ -308,7 +309,7 @@ class Describer:
             doc=method.doc,
             schema=tuple(self._schema(self._model.by_name[name].pointer) for name in dict.fromkeys(parts)),
             origin=self._origin(method.pointer),
-            gate=None if gate is None else GateEntry(str(gate), self._origin(gate.pointer) if gate.pointer else None),
+            gate=None if gate is None else self._gate(gate),
         )
 
     # --- Places -----------------------------------------------------------------------------------------------------

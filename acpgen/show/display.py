@@ -40,6 +40,10 @@ def _type(entry: TypeEntry) -> Iterator[str]:
     yield from _fitted(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
     if entry.gates:
         yield from folded(f"  needs: {'; '.join(entry.gates)}")
+    for gated in entry.gated_values:
+        yield from folded(f"  {gated.value} needs: {gated.needs.text}")
+        if gated.needs.origin is not None:
+            yield from folded(f"    from: {_source(gated.needs.origin)}")
     if entry.note is not None:
         yield from folded(f"  note: {entry.note}")
     yield from _prose(entry.doc)
@@ -73,6 +77,7 @@ def _value_of(entry: ValueEntry) -> Iterator[str]:
             yield ""
         yield from folded(f"{json.dumps(entry.value, ensure_ascii=False)}: {_meaning(each)}")
         yield from folded(f"  from: {each.origin}")
+        yield from (line for needs in each.needs for line in folded(f"  needs: {needs}"))
         yield from _prose(each.doc)
         yield from _section("Used by", map(_carrier, each.messages))
 
@@ -123,6 +128,8 @@ def _field(field: FieldEntry, entry: TypeEntry) -> Iterator[str]:
         yield f"    from: {_source(field.origin)}"
     if field.opens:
         yield f"    opens: {', '.join(field.opens)}"
+    if field.allows:
+        yield f"    allows: {', '.join(field.allows)}"
 
 
 def _member(member: MemberEntry, entry: TypeEntry) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from acpgen.ir import model as ir
 from acpgen.ir.usage import Carrier, TypeUsage
+from acpgen.show.capabilities import value_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class Occurrence:
 
     `kind` is "tag", "value" or "error", and `owner` the union, enum or exception. A tag is the value of the property
     `key`, and stands for the class `selects`; an error has a `code`. `messages` carry the type. `origin` is that of the
-    member of the union or enum: the base schema, or an extension.
+    member of the union or enum: the base schema, or an extension. `needs` are the capabilities that it needs.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Occurrence:
     code: int | None = None
     doc: str
     origin: str = ""
+    needs: tuple[str, ...] = ()
     messages: tuple[Carrier, ...] = ()
 
 
@@ -45,11 +47,23 @@ def find_value(
     if not found:
         return None
     carried = (
-        each if each.kind == "error" else replace(each, messages=usage.of(each.owner).messages) for each in found
+        (
+            each
+            if each.kind == "error"
+            else replace(each, messages=usage.of(each.owner).messages, needs=tuple(_needs(text, each.owner, model)))
+        )
+        for each in found
     )
     places = tuple(replace(each, origin=origin_of(each)) for each in carried)
     origins = {each.origin for each in places}
     return ValueEntry(value=text, origin=origins.pop() if len(origins) == 1 else model.origin, occurrences=places)
+
+
+def _needs(value: str, owner: str, model: ir.Model) -> Iterator[str]:
+    """The capabilities that a value of a union or enum needs; with the place if it does not need one everywhere."""
+    for each in model.gated_values:
+        if each.value == value and value_type(each, model) == owner:
+            yield str(each.gate) + (f", in {each.place}" if each.properties else "")
 
 
 def known_values(model: ir.Model) -> set[str]:

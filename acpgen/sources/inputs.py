@@ -72,7 +72,7 @@ class Schema:
 
     @property
     def without_gate(self) -> list[str]:
-        """The methods that have no gate, although the newest release gives them one."""
+        """The methods and values that have no gate, although the newest release gives them one."""
         return self._known[1]
 
 

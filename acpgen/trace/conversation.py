@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import median
 from typing import Any
@@ -13,6 +13,8 @@ from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
+from acpgen.schema.gates import Gate
+from acpgen.trace.gated_values import GatedValues
 from acpgen.trace.lines import Entry, Event, Place
 from acpgen.trace.sessions import Sessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
@@ -100,6 +102,7 @@ class Conversation:
         self._pending: dict[tuple[Side, str], _Call] = {}
         self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
+        self._gated_values: dict[int, GatedValues] = {}
         self._sessions = Sessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
         self._is_recorded = self._has_ended = self._has_gaps = False
@@ -170,6 +173,8 @@ class Conversation:
         else:
             yield from self._known(method, entry, message)
             yield from misfits(method.params, {} if params is None else params, self.model, at="/params")
+            if method.gate is None or not self._lacks(method.gate):
+                yield from self._values(method.params, params, self.model, at="/params")
             if isinstance(method.params, ir.Ref):
                 self._announce(method, method.params.name, params)
         if "id" in message:
@@ -215,11 +220,25 @@ class Conversation:
             yield _problem("before-start", f"{method.wire!r} comes before {negotiation.method!r}", "/method")
 
     def _capability(self, method: ir.Method) -> Iterator[Misfit]:
-        gate = method.gate
-        if gate is None or (name := class_name(gate.root)) not in self._announced:
-            return
-        if not any(_is_open(self._announced[name], path) for path in gate.paths):
+        if (gate := method.gate) is not None and self._lacks(gate):
             yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
+
+    def _values(self, expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
+        """The values in params or a result whose capability was not advertised."""
+        if not self._announced:
+            return
+        if model.protocol not in self._gated_values:
+            self._gated_values[model.protocol] = GatedValues(model)
+        for pointer, gated in self._gated_values[model.protocol].find(expression, value, at=at):
+            if self._lacks(gated.gate):
+                message = f"{gated} needs {gated.gate}, which was not advertised"
+                about = ".".join((gated.definition, *gated.properties[:1]))
+                yield replace(_problem("capability", message, pointer), about=about)
+
+    def _lacks(self, gate: Gate) -> bool:
+        """Whether capabilities were advertised, but not that of the gate."""
+        name = class_name(gate.root)
+        return name in self._announced and not any(_is_open(self._announced[name], path) for path in gate.paths)
 
     def _ask(self, entry: Entry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
@@ -304,6 +323,7 @@ class Conversation:
         method = next((each for each in model.methods if each.wire == method.wire), method)
         if method.result is not None:
             yield from misfits(method.result, {} if result is None else result, model, at="/result")
+            yield from self._values(method.result, result, model, at="/result")
             if isinstance(method.result, ir.Ref):
                 self._announce(method, method.result.name, result)
         if (opened := self._sessions.session_of(result, model)) is not None:

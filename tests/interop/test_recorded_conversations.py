@@ -39,7 +39,7 @@ def with_trace(stage: Stage, trace: Path) -> Stage:
 async def play(pair: Pair, setup: Setup) -> None:
     """Each method once, and then a turn with text, a tool call, and a question."""
     values = VALUES[setup.version]
-    await pair.initialize({**values.INITIALIZE.params, "protocolVersion": setup.version})
+    await pair.initialize({**values.OPENING, "protocolVersion": setup.version})
     done: set[str] = set()
     for each in values.EXCHANGES:
         if each.method in done or each.method in ("session/update", "session/prompt", "$/cancel_request"):

@@ -67,6 +67,15 @@ INITIALIZE = asks(
     },
 )
 
+OPENING = {
+    **INITIALIZE.params,
+    "clientCapabilities": {
+        **INITIALIZE.params["clientCapabilities"],
+        "session": {"compaction": {}, "configOptions": {"boolean": {}}, "notices": {}},
+    },
+}
+"""The same with all that the exchanges need; the SDK for Python does not know these capabilities."""
+
 _CREATE = {
     "sessionId": "s1",
     "command": "make",

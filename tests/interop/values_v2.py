@@ -80,6 +80,9 @@ INITIALIZE = asks(
     },
 )
 
+OPENING = INITIALIZE.params
+"""The params with all that the exchanges need."""
+
 _LISTED = {"sessionId": "s1", "cwd": "/work", "title": "T", "updatedAt": "2026-01-02T03:04:05Z"}
 _STARTED = {"configOptions": CONFIG, "availableCommands": COMMANDS}
 
