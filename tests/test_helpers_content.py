@@ -26,6 +26,7 @@ WITHOUT = {
     "permission_answer",
     "permission_options",
     "terminal_environment",
+    "terminal_subject",
     "tool_content",
 }
 """Functions that build no message, or several values."""
