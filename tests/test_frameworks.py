@@ -84,6 +84,27 @@ def test_a_whole_conversation(project: Project) -> None:
     assert not project.is_served()
 
 
+def test_the_agent_of_langgraph_with_deepagents(start: Start) -> None:
+    """As its docstring says: another function that makes the graph, which brings the list of what is to be done."""
+    project = start("langgraph_agent.py")
+    text = project.script.read_text()
+    for old, new in (
+        ("from langchain.agents import create_agent\n", "from deepagents import create_deep_agent as create_agent\n"),
+        ("TodoListMiddleware(), ", ""),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    project.script = project.script.with_name("deep_agent.py")
+    project.script.write_text(text)
+
+    async def main() -> dict[str, Any]:
+        async with project.talk() as client:
+            session = await client.open(str(project.folder), mcpServers=project.servers)
+            return {each: (await client.prompt(session, each)).kinds for each in CONVERSATION}
+
+    assert run(main(), seconds=SECONDS) == KINDS
+
+
 def test_what_tool_calls_show(project: Project) -> None:
     async def main() -> Any:
         async with project.talk() as client:

@@ -138,4 +138,4 @@ class PydanticAgent(helpers.StoredAgent):
 
 
 if __name__ == "__main__":
-    acp.run_agent(PydanticAgent)
+    acp.run_agent(PydanticAgent, options=acp.ConnectionOptions(cleanup_seconds=10.0))  # for the end of MCP servers

@@ -138,7 +138,8 @@ class StoredAgent(TurnAgent):
         """Run `work` after the earlier prompts of the session, and save what was said."""
         active = self.session(params.session_id)
         response = await self.turns.run(params, self._begin(active, params))
-        if response.stop_reason == "cancelled":  # then the save of the turn may have been cancelled, or have failed
+        # if the turn was cancelled, its save may have been, too, or have failed; tool calls may have ended after it
+        if response.stop_reason == "cancelled" or active.has_unsaved:
             await active.save()
         return response
 
