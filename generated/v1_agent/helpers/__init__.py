@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .edit_calls import edit_call
+    from .later_messages import after_response, after_turn
     from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
     from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
+    from .permission_memory import PermissionMemory
     from .permissions import (
         PermissionAnswer,
         permission_answer, permission_cancelled, permission_options,
@@ -23,12 +26,15 @@ if TYPE_CHECKING:
     from .scripted_prompts import ScriptedAnswer, choose
     from .session_info import title
     from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
+    from .session_tools import SessionTool, SessionToolError, SessionTools
     from .session_usage import usage
     from .sqlite_store import SqliteStore
     from .store_check import check_store
-    from .stored_agent import StoredAgent
-    from .tool_calls import RunningToolCall, tool_call
+    from .stored_agent import OpenSessionRequest, StoredAgent
+    from .tool_calls import PermissionRecall, RunningToolCall, tool_call
+    from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
+    from .turn_calls import ToolCalls
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
@@ -37,14 +43,17 @@ __all__ = [
     "HttpParameters",
     "ListPlace",
     "McpKind", "McpParameters",
-    "PermissionAnswer",
+    "OpenSessionRequest",
+    "PermissionAnswer", "PermissionMemory", "PermissionPath", "PermissionRecall", "PermissionRecord",
+    "PermissionSubject",
     "RunningToolCall",
-    "ScriptedAnswer", "ScriptedClient", "SessionChangedError", "SessionStore", "SqliteStore", "StdioParameters",
-    "StoredAgent", "StoredSession",
-    "TurnAgent", "Turns",
-    "agent_message", "agent_thought", "ask_permission", "audio",
+    "ScriptedAnswer", "ScriptedClient", "SessionChangedError", "SessionStore", "SessionTool", "SessionToolError",
+    "SessionTools", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
+    "ToolCalls", "TurnAgent", "Turns",
+    "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
     "check_store", "choose", "command", "commands", "config_options",
     "diff",
+    "edit_call",
     "image",
     "link",
     "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
@@ -57,16 +66,20 @@ __all__ = [
 _MODULES = {
     "AcpParameters": "mcp_servers", "ActiveSession": "active_session", "HttpParameters": "mcp_servers",
     "ListPlace": "session_store", "McpKind": "mcp_support", "McpParameters": "mcp_servers",
-    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "ScriptedAnswer": "scripted_prompts",
+    "OpenSessionRequest": "stored_agent", "PermissionAnswer": "permissions", "PermissionMemory": "permission_memory",
+    "PermissionPath": "tool_subjects", "PermissionRecall": "tool_calls", "PermissionRecord": "tool_subjects",
+    "PermissionSubject": "tool_subjects", "RunningToolCall": "tool_calls", "ScriptedAnswer": "scripted_prompts",
     "ScriptedClient": "scripted_client", "SessionChangedError": "session_store", "SessionStore": "session_store",
+    "SessionTool": "session_tools", "SessionToolError": "session_tools", "SessionTools": "session_tools",
     "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent",
-    "StoredSession": "session_store", "TurnAgent": "turn_agent", "Turns": "turns", "agent_message": "updates",
+    "StoredSession": "session_store", "ToolCalls": "turn_calls", "TurnAgent": "turn_agent", "Turns": "turns",
+    "after_response": "later_messages", "after_turn": "later_messages", "agent_message": "updates",
     "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
     "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
-    "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
-    "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "plan": "updates",
-    "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
+    "diff": "diffs", "edit_call": "edit_calls", "image": "content", "link": "content",
+    "mcp_capabilities": "mcp_support", "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
     "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
     "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
     "usage": "session_usage", "user_message": "updates",

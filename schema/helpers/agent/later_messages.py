@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from .turn_queue import TurnQueue
+from .turns import Turns
 
 __all__ = ["after_response", "after_turn"]
 
@@ -39,7 +39,7 @@ def after_response(work: Coroutine[Any, Any, object]) -> None:
     _add(task, work)
 
 
-def after_turn(turns: TurnQueue, session_id: str, work: Coroutine[Any, Any, object]) -> None:
+def after_turn(turns: Turns, session_id: str, work: Coroutine[Any, Any, object]) -> None:
     """The same for the turn that runs in a session: after the response to its prompt, in protocol 2 after `idle`.
 
     Any task may call it. Raises `RuntimeError` if no turn runs.

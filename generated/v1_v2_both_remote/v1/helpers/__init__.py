@@ -10,13 +10,16 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .edit_calls import edit_call
     from .files import FileClient, Files
+    from .later_messages import after_response, after_turn
     from .login import LoginClient, LoginError, LoginRestart
     from .login_methods import offer_terminal_login
     from .mcp_servers import AcpParameters, HttpParameters, McpParameters, StdioParameters, mcp_parameters
     from .mcp_support import McpKind, mcp_capabilities, mcp_kinds
     from .notification import session_update
     from .permission_client import PermissionChoice, PermissionClient, PermissionQuestion
+    from .permission_memory import PermissionMemory
     from .permission_rules import PermissionDecision, PermissionRule, PermissionRules
     from .permissions import (
         PermissionAnswer,
@@ -42,14 +45,16 @@ if TYPE_CHECKING:
     from .session_info import title
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
     from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
+    from .session_tools import SessionTool, SessionToolError, SessionTools
     from .session_usage import usage
     from .sqlite_store import SqliteStore
     from .store_check import check_store
-    from .stored_agent import StoredAgent
+    from .stored_agent import OpenSessionRequest, StoredAgent
     from .terminals import ClientTerminal, TerminalClient, Terminals, terminal_environment, terminal_subject
-    from .tool_calls import RunningToolCall, tool_call
+    from .tool_calls import PermissionRecall, RunningToolCall, tool_call
     from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
+    from .turn_calls import ToolCalls
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
@@ -60,19 +65,22 @@ __all__ = [
     "HttpParameters",
     "ListPlace", "LoginClient", "LoginError", "LoginRestart",
     "McpKind", "McpParameters", "Message", "MessageChange",
+    "OpenSessionRequest",
     "PermissionAnswer", "PermissionAsked", "PermissionChoice", "PermissionClient", "PermissionDecision",
-    "PermissionPath", "PermissionQuestion", "PermissionRecord", "PermissionRule", "PermissionRules",
-    "PermissionSubject", "PlanChange",
+    "PermissionMemory", "PermissionPath", "PermissionQuestion", "PermissionRecall", "PermissionRecord",
+    "PermissionRule", "PermissionRules", "PermissionSubject", "PlanChange",
     "RunningToolCall",
     "ScriptedAgent", "ScriptedAnswer", "ScriptedClient", "ScriptedTurn", "Session", "SessionAttribute", "SessionChange",
     "SessionChangedError", "SessionClient", "SessionEntry", "SessionFullError", "SessionState", "SessionStore",
-    "SlowReaderError", "SqliteStore", "StdioParameters", "StoredAgent", "StoredSession",
-    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange",
-    "TurnResult", "TurnStalledError", "Turns",
+    "SessionTool", "SessionToolError", "SessionTools", "SlowReaderError", "SqliteStore", "StdioParameters",
+    "StoredAgent", "StoredSession",
+    "TerminalClient", "Terminals", "Thought", "ToolCall", "ToolCallChange", "ToolCalls", "Turn", "TurnAgent",
+    "TurnChange", "TurnResult", "TurnStalledError", "Turns",
     "Usage", "UserMessage",
-    "agent_message", "agent_thought", "ask_permission", "audio",
+    "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
     "check_store", "choose", "command", "commands", "config_options",
     "diff",
+    "edit_call",
     "image",
     "link",
     "mcp_capabilities", "mcp_kinds", "mcp_parameters", "mode",
@@ -89,25 +97,27 @@ _MODULES = {
     "CompactionChange": "session_entries", "FileClient": "files", "Files": "files", "HttpParameters": "mcp_servers",
     "ListPlace": "session_store", "LoginClient": "login", "LoginError": "login", "LoginRestart": "login",
     "McpKind": "mcp_support", "McpParameters": "mcp_servers", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
-    "PermissionDecision": "permission_rules", "PermissionPath": "tool_subjects",
-    "PermissionQuestion": "permission_client", "PermissionRecord": "tool_subjects",
-    "PermissionRule": "permission_rules", "PermissionRules": "permission_rules", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "ScriptedAgent": "scripted_agent",
-    "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client", "ScriptedTurn": "scripted_turns",
-    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionChangedError": "session_store", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SessionStore": "session_store",
-    "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store", "StdioParameters": "mcp_servers",
-    "StoredAgent": "stored_agent", "StoredSession": "session_store", "TerminalClient": "terminals",
-    "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "MessageChange": "session_entries", "OpenSessionRequest": "stored_agent", "PermissionAnswer": "permissions",
+    "PermissionAsked": "session_core", "PermissionChoice": "permission_client", "PermissionClient": "permission_client",
+    "PermissionDecision": "permission_rules", "PermissionMemory": "permission_memory",
+    "PermissionPath": "tool_subjects", "PermissionQuestion": "permission_client", "PermissionRecall": "tool_calls",
+    "PermissionRecord": "tool_subjects", "PermissionRule": "permission_rules", "PermissionRules": "permission_rules",
+    "PermissionSubject": "tool_subjects", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
+    "ScriptedAgent": "scripted_agent", "ScriptedAnswer": "scripted_prompts", "ScriptedClient": "scripted_client",
+    "ScriptedTurn": "scripted_turns", "Session": "session_client", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionChangedError": "session_store", "SessionClient": "session_client",
+    "SessionEntry": "session_state", "SessionFullError": "prompt_turns", "SessionState": "session_state",
+    "SessionStore": "session_store", "SessionTool": "session_tools", "SessionToolError": "session_tools",
+    "SessionTools": "session_tools", "SlowReaderError": "prompt_turns", "SqliteStore": "sqlite_store",
+    "StdioParameters": "mcp_servers", "StoredAgent": "stored_agent", "StoredSession": "session_store",
+    "TerminalClient": "terminals", "Terminals": "terminals", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "ToolCalls": "turn_calls", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
     "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
-    "Usage": "session_entries", "UserMessage": "session_entries", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_store": "store_check",
-    "choose": "scripted_prompts", "command": "updates", "commands": "updates", "config_options": "updates",
-    "diff": "diffs", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
+    "Usage": "session_entries", "UserMessage": "session_entries", "after_response": "later_messages",
+    "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "check_store": "store_check", "choose": "scripted_prompts",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs",
+    "edit_call": "edit_calls", "image": "content", "link": "content", "mcp_capabilities": "mcp_support",
     "mcp_kinds": "mcp_support", "mcp_parameters": "mcp_servers", "mode": "updates",
     "offer_terminal_login": "login_methods", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
