@@ -137,7 +137,8 @@ def test_a_refusal(project: Project) -> None:
     statuses = [each["status"] for each in answer.updates if "toolCallId" in each]
     assert statuses == ["in_progress", "completed", "pending", "failed"]
     assert answer.stop_reason == "end_turn"
-    assert "refused" in answer.text
+    assert answer.text.startswith("I was told: ")
+    assert "written" not in answer.text
     assert (project.folder / "notes.txt").read_text() == NOTES
 
 

@@ -44,7 +44,8 @@ class ToolCalls:
         self._session_id = session_id
         self._calls: dict[str, RunningToolCall] = {}
         self._is_over = False
-        turns.running(session_id).at_end.append(self._end_all)
+        turn = turns.running(session_id)
+        turn.at_end = (*turn.at_end, self._end_all)
 
     def __getitem__(self, id: str) -> RunningToolCall:  # noqa: A002
         """The call with this id, the latest one if there were several."""

@@ -57,6 +57,11 @@ def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 class Turn:
     """A prompt of a session: it waits for earlier ones, then its work runs, then it has ended."""
 
+    reporter: asyncio.Task[Any] | None = None
+    """The task that waits for the work, and reports its end; None before the work runs."""
+    at_end: tuple[Callable[[bool], Awaitable[object]], ...] = ()
+    """What is called when the work has ended, before that is reported: with true if the turn was cancelled."""
+
     def __init__(self, session_id: str) -> None:
         loop = asyncio.get_running_loop()
         self.session_id = session_id
@@ -64,9 +69,6 @@ class Turn:
         self.ended: asyncio.Future[None] = loop.create_future()
         self._admitted: asyncio.Future[None] = loop.create_future()
         self._worker: asyncio.Task[Any] | None = None
-        self.reporter: asyncio.Task[Any] | None = None
-        """The task that runs the work, and reports its end; None before that."""
-        self.at_end: list[Callable[[bool], Awaitable[object]]] = []
 
     def admit(self) -> None:
         """End the wait for earlier prompts."""

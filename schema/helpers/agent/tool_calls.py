@@ -89,8 +89,10 @@ def tool_call(
 class PermissionRecall(Protocol):
     """Knows what the user has answered for good, such as `PermissionMemory`."""
 
-    async def answer(self, call: RunningToolCall, options: Sequence[PermissionOption] | None, ask: Ask) -> Any:
-        """The `PermissionAnswer` for a call: one that is remembered, or that of `await ask(options)`."""
+    async def answer(
+        self, call: RunningToolCall, options: Sequence[PermissionOption] | None, ask: Ask
+    ) -> PermissionAnswer:
+        """The answer for a call: one that is remembered, or that of `await ask(options)`."""
         ...
 
 
@@ -249,7 +251,7 @@ class RunningToolCall:
                 self._client, self._session_id, self.reported, options=offered, foreground=foreground, meta=meta
             )
 
-        answer: PermissionAnswer = await (ask(options) if memory is None else memory.answer(self, options, ask))
+        answer = await (ask(options) if memory is None else memory.answer(self, options, ask))
         self._is_refused = not answer
         if answer and self.reported.status == "pending":
             await self.update(status="in_progress")
