@@ -57,9 +57,6 @@ class Talk:
         found = await self.until(lambda message: update_of(message).get("state") == "idle")
         return str(update_of(found)["stopReason"])
 
-    async def until_update(self, kind: str = "tool_call") -> Any:
-        return await self.until(lambda message: update_of(message).get("sessionUpdate", "").startswith(kind))
-
     @property
     def calls(self) -> list[tuple[Any, ...]]:
         """The updates of tool calls in short."""
@@ -204,11 +201,12 @@ def test_a_cancelled_turn_cancels_them(acp: Any) -> None:
     async def work(agent: Any, params: Any, helpers: Any) -> None:
         calls = helpers.ToolCalls(agent.client, params.session_id, agent.turns)
         await calls.start("a", "a")
+        await agent.client.session_update(told(helpers, acp, "started"))
         await asyncio.Event().wait()
 
     async def client(talk: Talk) -> str:
         await talk.prompt()
-        await talk.until_update()
+        await talk.until(is_told("started"))
         await talk.cancel()
         return await talk.end()
 
@@ -223,11 +221,12 @@ def test_a_cancelled_request_cancels_them(packages: Packages) -> None:
     async def work(agent: Any, params: Any, helpers: Any) -> None:
         calls = helpers.ToolCalls(agent.client, params.session_id, agent.turns)
         await calls.start("a", "a")
+        await agent.client.session_update(told(helpers, acp, "started"))
         await asyncio.Event().wait()
 
     async def client(talk: Talk) -> str:
         await talk.prompt()
-        await talk.until_update()
+        await talk.until(is_told("started"))
         await talk.peer.notify("$/cancel_request", {"requestId": 1})
         return await talk.end()
 

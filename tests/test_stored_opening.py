@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -80,6 +81,23 @@ def test_what_cannot_be_closed_is_logged(acp: Any, tmp_path: Path) -> None:
         assert "code" not in run(main())
     assert seen == ["open NewSessionRequest", "close"]
     assert any("`on_close` has failed" in record.getMessage() for record in log)
+
+
+def test_tool_calls_that_the_end_of_a_turn_ends_are_saved_before_the_answer(acp: Any, tmp_path: Path) -> None:
+    helpers = helpers_of(acp)
+    store = helpers.SqliteStore(tmp_path / "s.db")
+
+    class Leaving(teller(acp, store)):  # type: ignore[misc]
+        async def work(self, params: Any) -> None:
+            await helpers.ToolCalls(self.client, params.session_id, self.turns).start("1", "Read")
+
+    async def main() -> Any:
+        async with editor(acp, Leaving) as client:
+            session = await client.new()
+            assert await client.prompt(session, "go") == "end_turn"
+            return [json.loads(each) for each in await store.entries(session, 0, 100)]
+
+    assert [each["status"] for each in run(main()) if "toolCallId" in each] == ["in_progress", "failed"]
 
 
 # --- Tools of MCP servers --------------------------------------------------------------------------------------------
