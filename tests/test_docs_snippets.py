@@ -137,13 +137,14 @@ COOKBOOK = {
     "plan": 3 * ["plan"],
     "permission": ["tool_call", *2 * ["tool_call_update"]],
     "settings": ["current_mode_update"],
+    "eventful": ["tool_call", "agent_message_chunk", "tool_call_update"],
     "announcing": ["available_commands_update", "agent_message_chunk"],
     "cancelling": [],
     "blocking": ["agent_message_chunk"] * 2,
     "storing": ["session_info_update", "agent_message_chunk"],
     "files": [],
 }
-"""The agents of docs/agent.md, and the updates that each sends for a prompt."""
+"""The agents of docs/agent.md and docs/frameworks.md, and the updates that each sends for a prompt."""
 
 DRIVER = """
 import asyncio, sys

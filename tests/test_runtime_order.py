@@ -377,7 +377,7 @@ def test_a_streamed_turn_arrives_whole_before_its_end(packages: Packages) -> Non
 
 @EVERY_BASE
 def test_what_a_task_of_the_handler_sends_comes_after_the_answer(packages: Packages, sources: SchemaChoice) -> None:
-    """As docs/agent.md says: for what a client can use only once it knows the session."""
+    """For what a client can use only once it knows the session; `after_response` of the helpers rests on it."""
     acp = packages(sources)
     tasks = []
 

@@ -17,7 +17,7 @@ CONDUCTOR = "@thinkwell/conductor@0.5.7"
 SOCKETS = "ws@8.23.0"  # for the WebSockets of the TypeScript SDK
 PYTHON = "agent-client-protocol==0.12.1"
 SERVER = "hypercorn==0.18.0"  # for the Python SDK's ASGI application
-INSTALL_SECONDS = 300
+INSTALL_SECONDS = 900
 
 
 class MissingPeerError(Exception):

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .edit_calls import edit_call
+    from .later_messages import after_response, after_turn
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -18,18 +20,20 @@ if TYPE_CHECKING:
     from .plan_entries import plan_entry
     from .session_info import title
     from .session_usage import usage
-    from .tool_calls import RunningToolCall, tool_call
+    from .tool_calls import PermissionRecall, RunningToolCall, tool_call
     from .turn_agent import TurnAgent
+    from .turn_calls import ToolCalls
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "PermissionAnswer",
+    "PermissionAnswer", "PermissionRecall",
     "RunningToolCall",
-    "TurnAgent", "Turns",
-    "agent_message", "agent_thought", "ask_permission", "audio",
+    "ToolCalls", "TurnAgent", "Turns",
+    "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",
     "diff",
+    "edit_call",
     "image",
     "link",
     "mode",
@@ -40,10 +44,12 @@ __all__ = [
     "usage", "user_message",
 ]
 _MODULES = {
-    "PermissionAnswer": "permissions", "RunningToolCall": "tool_calls", "TurnAgent": "turn_agent", "Turns": "turns",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
-    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "PermissionAnswer": "permissions", "PermissionRecall": "tool_calls", "RunningToolCall": "tool_calls",
+    "ToolCalls": "turn_calls", "TurnAgent": "turn_agent", "Turns": "turns", "after_response": "later_messages",
+    "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
+    "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content", "link": "content",
+    "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
     "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
     "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
@@ -51,10 +57,11 @@ _MODULES = {
 }
 _PARTS = {
     "AcpParameters": "mcp", "ActiveSession": "store", "HttpParameters": "mcp", "ListPlace": "store", "McpKind": "mcp",
-    "McpParameters": "mcp", "ScriptedAnswer": "testing", "ScriptedClient": "testing", "SessionChangedError": "store",
-    "SessionStore": "store", "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store",
-    "StoredSession": "store", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
-    "mcp_kinds": "mcp", "mcp_parameters": "mcp",
+    "McpParameters": "mcp", "OpenSessionRequest": "store", "PermissionMemory": "store", "ScriptedAnswer": "testing",
+    "ScriptedClient": "testing", "SessionChangedError": "store", "SessionStore": "store", "SessionTool": "mcp",
+    "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store", "StdioParameters": "mcp",
+    "StoredAgent": "store", "StoredSession": "store", "check_store": "testing", "choose": "testing",
+    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp",
 }
 # fmt: on
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from .._runtime._base import UNSET
+from .._runtime._base import UNSET, UnsetType
 from .._runtime.decision import explains
 from ..types import (
+    Annotations,
     BlobResourceContents,
     ContentBlock,
     ContentBlockAudio,
@@ -30,42 +31,91 @@ __all__ = ["audio", "image", "link", "resource", "terminal", "text", "tool_conte
 T = TypeVar("T")
 
 
-def text(text: str) -> ContentBlockText:
+def text(
+    text: str, *, annotations: Annotations | UnsetType = UNSET, meta: dict[str, Any] | UnsetType = UNSET
+) -> ContentBlockText:
     """A block of text, plain or Markdown."""
-    return ContentBlockText(text=text)
+    return ContentBlockText(text=text, annotations=annotations, meta=meta)
 
 
 @explains
-def image(data: bytes | str, mime_type: str) -> ContentBlockImage:
-    """An image, from its bytes or from base64, with a type such as `image/png`."""
-    return ContentBlockImage(data=_base64(data), mime_type=mime_type)
+def image(
+    data: bytes | str,
+    mime_type: str,
+    *,
+    uri: str | UnsetType = UNSET,
+    annotations: Annotations | UnsetType = UNSET,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> ContentBlockImage:
+    """An image, from its bytes or from base64, with a type such as `image/png`. `uri` is where it comes from."""
+    return ContentBlockImage(data=_base64(data), mime_type=mime_type, uri=uri, annotations=annotations, meta=meta)
 
 
 @explains
-def audio(data: bytes | str, mime_type: str) -> ContentBlockAudio:
+def audio(
+    data: bytes | str,
+    mime_type: str,
+    *,
+    annotations: Annotations | UnsetType = UNSET,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> ContentBlockAudio:
     """A sound, from its bytes or from base64, with a type such as `audio/wav`."""
-    return ContentBlockAudio(data=_base64(data), mime_type=mime_type)
+    return ContentBlockAudio(data=_base64(data), mime_type=mime_type, annotations=annotations, meta=meta)
 
 
 @explains
-def link(uri: str, *, name: str | None = None, mime_type: str | None = None) -> ContentBlockResourceLink:
-    """A link to a resource. Without a name, it gets the last part of the URI."""
-    shown = name if name is not None else uri.rstrip("/").rpartition("/")[2] or uri
-    return ContentBlockResourceLink(uri=uri, name=shown, mime_type=UNSET if mime_type is None else mime_type)
+def link(
+    uri: str,
+    *,
+    name: str | None = None,
+    mime_type: str | None = None,
+    title: str | UnsetType = UNSET,
+    description: str | UnsetType = UNSET,
+    size: int | UnsetType = UNSET,
+    icons: Iterable[Any] | None = None,
+    annotations: Annotations | UnsetType = UNSET,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> ContentBlockResourceLink:
+    """A link to a resource. Without a name, it gets the last part of the URI. `size` is in bytes.
+
+    `icons` are in protocol 2 alone: elsewhere they raise `TypeError`.
+    """
+    only_here: dict[str, Any] = {} if icons is None else {"icons": items_of(icons, "icons")}
+    return ContentBlockResourceLink(
+        uri=uri,
+        name=name if name is not None else uri.rstrip("/").rpartition("/")[2] or uri,
+        mime_type=UNSET if mime_type is None else mime_type,
+        title=title,
+        description=description,
+        size=size,
+        annotations=annotations,
+        meta=meta,
+        **only_here,
+    )
 
 
 @explains
-def resource(uri: str, contents: str | bytes, *, mime_type: str | None = None) -> ContentBlockResource:
+def resource(
+    uri: str,
+    contents: str | bytes,
+    *,
+    mime_type: str | None = None,
+    annotations: Annotations | UnsetType = UNSET,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> ContentBlockResource:
     """A resource sent whole: text from a str, anything else from its bytes."""
     kind = UNSET if mime_type is None else mime_type
+    found: TextResourceContents | BlobResourceContents
     if isinstance(contents, str):
-        return ContentBlockResource(resource=TextResourceContents(uri=uri, text=contents, mime_type=kind))
-    return ContentBlockResource(resource=BlobResourceContents(uri=uri, blob=_base64(contents), mime_type=kind))
+        found = TextResourceContents(uri=uri, text=contents, mime_type=kind)
+    else:
+        found = BlobResourceContents(uri=uri, blob=_base64(contents), mime_type=kind)
+    return ContentBlockResource(resource=found, annotations=annotations, meta=meta)
 
 
-def terminal(terminal_id: str) -> ToolCallContentTerminal:
+def terminal(terminal_id: str, *, meta: dict[str, Any] | UnsetType = UNSET) -> ToolCallContentTerminal:
     """A terminal, as content of a tool call."""
-    return ToolCallContentTerminal(terminal_id=terminal_id)
+    return ToolCallContentTerminal(terminal_id=terminal_id, meta=meta)
 
 
 def tool_content(content: str | ContentBlock | ToolCallContent) -> ToolCallContent:
@@ -91,6 +141,11 @@ def items_of(values: Iterable[T], name: str) -> list[T]:
             raise
         hint = ": is an `await` missing?" if hasattr(values, "__await__") else ""
         raise TypeError(f"{name} must be a list, and not of the class {type(values).__name__}{hint}") from error
+
+
+def name_of(name: str | UnsetType | None) -> dict[str, Any]:
+    """The argument `name` of a tool call, if there is one: releases such as 0.10.8 do not have it."""
+    return {"name": name} if isinstance(name, str) else {}
 
 
 def _base64(data: bytes | str) -> str:

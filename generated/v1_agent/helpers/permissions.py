@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from .._runtime._base import UNSET, UnsetType
 from .._runtime.decision import explains
 from ..types import (
     PermissionOption,
@@ -89,7 +90,9 @@ def _chosen(options: Iterable[PermissionOption], response: RequestPermissionResp
 
 
 @explains
-def select_permission(params: RequestPermissionRequest, *kinds: PermissionOptionKind) -> RequestPermissionResponse:
+def select_permission(
+    params: RequestPermissionRequest, *kinds: PermissionOptionKind, meta: dict[str, Any] | UnsetType = UNSET
+) -> RequestPermissionResponse:
     """The answer that chooses the first option of the first of these kinds that the agent offers.
 
     If it offers none of them, the answer is `permission_cancelled()`: the agent must not proceed then.
@@ -97,15 +100,15 @@ def select_permission(params: RequestPermissionRequest, *kinds: PermissionOption
     for kind in kinds:
         for option in params.options:
             if option.kind == kind:
-                return select_permission_option(option.option_id)
-    return permission_cancelled()
+                return select_permission_option(option.option_id, meta=meta)
+    return permission_cancelled(meta=meta)
 
 
-def select_permission_option(option_id: str) -> RequestPermissionResponse:
+def select_permission_option(option_id: str, *, meta: dict[str, Any] | UnsetType = UNSET) -> RequestPermissionResponse:
     """The answer that chooses the option with this id."""
-    return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=option_id))
+    return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=option_id), meta=meta)
 
 
-def permission_cancelled() -> RequestPermissionResponse:
+def permission_cancelled(*, meta: dict[str, Any] | UnsetType = UNSET) -> RequestPermissionResponse:
     """The answer if the user has chosen nothing, or if the turn was cancelled."""
-    return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())
+    return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled(), meta=meta)

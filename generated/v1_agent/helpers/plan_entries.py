@@ -4,16 +4,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from .._runtime._base import UNSET, UnsetType
 from ..types import PlanEntry, PlanEntryPriority, PlanEntryStatus
 
 __all__ = ["plan_entry"]
 
 
 def plan_entry(
-    content: str, *, priority: PlanEntryPriority = "medium", status: PlanEntryStatus = "pending"
+    content: str,
+    *,
+    priority: PlanEntryPriority = "medium",
+    status: PlanEntryStatus = "pending",
+    meta: dict[str, Any] | UnsetType = UNSET,
 ) -> PlanEntry:
     """One step of a plan."""
-    return PlanEntry(content=content, priority=priority, status=status)
+    return PlanEntry(content=content, priority=priority, status=status, meta=meta)
 
 
 def as_entry(entry: str | PlanEntry) -> PlanEntry:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from os import urandom
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from .._runtime._base import UNSET, UnsetType
 from ..agent import RemoteClient
@@ -27,11 +27,11 @@ from ..types import (
     ToolKind,
 )
 from .call_messages import CANCELLED, appended, ask_permission, first_update
-from .content import items_of, tool_content
+from .content import items_of, name_of, tool_content
 from .notification import session_update
 from .permissions import PermissionAnswer
 
-__all__ = ["RunningToolCall", "tool_call"]
+__all__ = ["PermissionRecall", "RunningToolCall", "tool_call"]
 
 Reports: TypeAlias = Iterable[tuple[SessionUpdate, ToolCallUpdate]]
 """Updates, each with the tool call as the client has it after the update.
@@ -39,7 +39,13 @@ Reports: TypeAlias = Iterable[tuple[SessionUpdate, ToolCallUpdate]]
 If they depend on what was reported before, they come from a generator: it starts when all earlier reports were sent.
 """
 
+ToolCallEnd: TypeAlias = Literal["completed", "failed", "cancelled"]
+"""How a tool call ends. In protocol 1, `cancelled` is reported as `failed`."""
+
 _ENDED: Final = ("completed", "failed", "cancelled")
+
+Ask: TypeAlias = Callable[[Sequence[PermissionOption] | None], Awaitable[PermissionAnswer]]
+"""Asks the user, with these options."""
 
 _unfinished: Final = set[asyncio.Task[None]]()
 """Tasks that send a report; the event loop itself keeps no strong reference to them."""
@@ -56,6 +62,8 @@ def tool_call(
     locations: Iterable[str | ToolCallLocation] = (),
     raw_input: Any = UNSET,
     tool_call_id: str | None = None,
+    name: str | None = None,
+    meta: dict[str, Any] | UnsetType = UNSET,
 ) -> RunningToolCall:
     """Report a tool call to the client, from its start to its end. Use it with `async with`, around the work.
 
@@ -64,7 +72,8 @@ def tool_call(
     A block that is cancelled reports `cancelled`, in protocol 1 `failed`. After `call.fail`, or an update with a final
     status, the end of the block reports nothing more. If `call.permission` is asked first, start with `pending`.
 
-    A str in `content` is text, and one in `locations` is an absolute path. By default the id is a random one.
+    A str in `content` is text, and one in `locations` is an absolute path. By default the id is a random one. `name` is
+    that of the tool in code; releases such as 0.10.8 have none, and raise `TypeError`.
     """
     first = ToolCallUpdate(
         tool_call_id=tool_call_id or urandom(16).hex(),
@@ -74,12 +83,24 @@ def tool_call(
         content=[tool_content(each) for each in items_of(content, "content")] or UNSET,
         locations=_locations(locations) or UNSET,
         raw_input=raw_input,
+        meta=meta,
+        **name_of(name),
     )
     return RunningToolCall(client, session_id, first)
 
 
+class PermissionRecall(Protocol):
+    """Knows what the user has answered for good, such as `PermissionMemory`."""
+
+    async def answer(
+        self, call: RunningToolCall, options: Sequence[PermissionOption] | None, ask: Ask
+    ) -> PermissionAnswer:
+        """The answer for a call: one that is remembered, or that of `await ask(options)`."""
+        ...
+
+
 class RunningToolCall:
-    """A tool call that runs; `tool_call` makes it.
+    """A tool call that runs; `tool_call` makes it, and so does `ToolCalls`.
 
     `reported` is the call as the client has it: its id, and everything that was reported so far.
 
@@ -94,6 +115,11 @@ class RunningToolCall:
         self._is_started = False
         self._is_refused = False
         self._order = asyncio.Lock()
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the client knows the end of the call."""
+        return self.reported.status in _ENDED
 
     async def __aenter__(self) -> RunningToolCall:
         if self._is_started:
@@ -126,10 +152,9 @@ class RunningToolCall:
         with contextlib.suppress(Exception):  # the connection may be gone, and what the block raised matters more
             await self._report(self._end(status))
 
-    def _end(self, status: ToolCallStatus) -> Reports:
+    def _end(self, status: ToolCallStatus, **known: Any) -> Reports:
         if self.reported.status not in _ENDED:
-            update = SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
-            yield update, replace(self.reported, status=status)
+            yield from self._change(self._update(status=status, **known))
 
     async def update(
         self,
@@ -141,22 +166,48 @@ class RunningToolCall:
         locations: Iterable[str | ToolCallLocation] | UnsetType = UNSET,
         raw_input: Any = UNSET,
         raw_output: Any = UNSET,
+        meta: dict[str, Any] | UnsetType = UNSET,
     ) -> None:
         """Report changes. `content` and `locations` replace those before; `add` appends content.
 
         Raises `RuntimeError` for a status that is not final after a final one.
         """
-        change = SessionUpdateToolCallUpdate(
-            tool_call_id=self.reported.tool_call_id,
+        change = self._update(
             title=title,
             kind=kind,
             status=status,
-            content=UNSET if content is UNSET else [tool_content(each) for each in items_of(content, "content")],
-            locations=UNSET if locations is UNSET else _locations(locations),
+            content=content,
+            locations=locations,
             raw_input=raw_input,
             raw_output=raw_output,
+            meta=meta,
         )
         await self._report(self._change(change))
+
+    async def end(
+        self,
+        status: ToolCallEnd | None = None,
+        *,
+        content: Iterable[str | ContentBlock | ToolCallContent] | UnsetType = UNSET,
+        locations: Iterable[str | ToolCallLocation] | UnsetType = UNSET,
+        raw_output: Any = UNSET,
+        meta: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        """Report the end, with what replaces content and locations from before. Nothing if the call has ended.
+
+        By default the status is `completed`, or `failed` if permission was refused.
+        """
+        end = status or ("failed" if self._is_refused else "completed")
+        known = {"content": content, "locations": locations, "raw_output": raw_output, "meta": meta}
+        await self._report(self._end(CANCELLED if end == "cancelled" else end, **known))
+
+    def _update(self, *, content: Any = UNSET, locations: Any = UNSET, **given: Any) -> SessionUpdateToolCallUpdate:
+        return SessionUpdateToolCallUpdate(
+            tool_call_id=self.reported.tool_call_id,
+            content=UNSET if content is UNSET else [tool_content(each) for each in items_of(content, "content")],
+            locations=UNSET if locations is UNSET else _locations(locations),
+            **given,
+        )
 
     def _change(self, change: SessionUpdateToolCallUpdate) -> Reports:
         if self.reported.status in _ENDED and change.status not in (UNSET, *_ENDED):
@@ -165,12 +216,14 @@ class RunningToolCall:
         given = {name: value for name, value in values.items() if value is not UNSET}
         yield change, replace(self.reported, **given)
 
-    async def add(self, *content: str | ContentBlock | ToolCallContent) -> None:
+    async def add(
+        self, *content: str | ContentBlock | ToolCallContent, meta: dict[str, Any] | UnsetType = UNSET
+    ) -> None:
         """Append content. Protocol 1 sends all content each time, so for much output add larger pieces."""
-        await self._report(self._append([tool_content(each) for each in content]))
+        await self._report(self._append([tool_content(each) for each in content], meta))
 
-    def _append(self, added: Sequence[ToolCallContent]) -> Reports:
-        yield from appended(self.reported, added)
+    def _append(self, added: Sequence[ToolCallContent], meta: dict[str, Any] | UnsetType) -> Reports:
+        yield from appended(self.reported, added, meta=meta)
 
     async def fail(self, text: str = "") -> None:
         """Report that the call has failed, with a text for the user. The block goes on: return, or raise."""
@@ -180,18 +233,28 @@ class RunningToolCall:
 
     @decides
     async def permission(
-        self, options: Sequence[PermissionOption] | None = None, *, foreground: bool = True
+        self,
+        options: Sequence[PermissionOption] | None = None,
+        *,
+        foreground: bool = True,
+        memory: PermissionRecall | None = None,
+        meta: dict[str, Any] | UnsetType = UNSET,
     ) -> PermissionAnswer:
         """Ask the user for permission, and wait for the answer: `if await call.permission():`.
 
         By default the user may allow or reject, both once; `permission_options` makes other sets. Start the call with
         `status="pending"`: it is `in_progress` once it is allowed. If it is refused, the end of the block reports
-        `failed`. `foreground` is that of `ask_permission`.
+        `failed`. `foreground` is that of `ask_permission`. With a `memory`, what was answered for good is not asked
+        again.
         """
         await self._report([])  # earlier reports come first
-        answer = await ask_permission(
-            self._client, self._session_id, self.reported, options=options, foreground=foreground
-        )
+
+        async def ask(offered: Sequence[PermissionOption] | None) -> PermissionAnswer:
+            return await ask_permission(
+                self._client, self._session_id, self.reported, options=offered, foreground=foreground, meta=meta
+            )
+
+        answer = await (ask(options) if memory is None else memory.answer(self, options, ask))
         self._is_refused = not answer
         if answer and self.reported.status == "pending":
             await self.update(status="in_progress")

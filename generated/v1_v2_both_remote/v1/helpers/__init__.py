@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from .call_messages import ask_permission
     from .content import audio, image, link, resource, terminal, text, tool_content
     from .diffs import diff
+    from .edit_calls import edit_call
+    from .later_messages import after_response, after_turn
     from .notification import session_update
     from .permissions import (
         PermissionAnswer,
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from .session_info import title
     from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
     from .session_usage import usage
-    from .tool_calls import RunningToolCall, tool_call
+    from .tool_calls import PermissionRecall, RunningToolCall, tool_call
     from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
     from .turn_agent import TurnAgent
+    from .turn_calls import ToolCalls
     from .turns import Turns
     from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
@@ -40,16 +43,18 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecord", "PermissionSubject", "PlanChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecall", "PermissionRecord",
+    "PermissionSubject", "PlanChange",
     "RunningToolCall",
     "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
     "SlowReaderError",
-    "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnAgent", "TurnChange", "TurnResult", "TurnStalledError",
-    "Turns",
+    "Thought", "ToolCall", "ToolCallChange", "ToolCalls", "Turn", "TurnAgent", "TurnChange", "TurnResult",
+    "TurnStalledError", "Turns",
     "Usage", "UserMessage",
-    "agent_message", "agent_thought", "ask_permission", "audio",
+    "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",
     "diff",
+    "edit_call",
     "image",
     "link",
     "mode",
@@ -63,16 +68,18 @@ _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
     "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionPath": "tool_subjects",
-    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
-    "RunningToolCall": "tool_calls", "Session": "session_client", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
-    "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs", "image": "content",
-    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "PermissionRecall": "tool_calls", "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
+    "SessionEntry": "session_state", "SessionFullError": "prompt_turns", "SessionState": "session_state",
+    "SlowReaderError": "prompt_turns", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "ToolCalls": "turn_calls", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
+    "Usage": "session_entries", "UserMessage": "session_entries", "after_response": "later_messages",
+    "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
+    "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content", "link": "content",
+    "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
     "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
     "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
@@ -81,14 +88,16 @@ _MODULES = {
 _PARTS = {
     "AcpParameters": "mcp", "ActiveSession": "store", "ClientTerminal": "terminals", "FileClient": "files",
     "Files": "files", "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
-    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "PermissionChoice": "permissions",
-    "PermissionClient": "permissions", "PermissionDecision": "permissions", "PermissionQuestion": "permissions",
-    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
-    "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
-    "SessionStore": "store", "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store",
-    "StoredSession": "store", "TerminalClient": "terminals", "Terminals": "terminals", "check_store": "testing",
-    "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp",
-    "offer_terminal_login": "login", "terminal_environment": "terminals", "terminal_subject": "terminals",
+    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "OpenSessionRequest": "store",
+    "PermissionChoice": "permissions", "PermissionClient": "permissions", "PermissionDecision": "permissions",
+    "PermissionMemory": "store", "PermissionQuestion": "permissions", "PermissionRule": "permissions",
+    "PermissionRules": "permissions", "ScriptedAgent": "testing", "ScriptedAnswer": "testing",
+    "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store", "SessionStore": "store",
+    "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store",
+    "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store", "TerminalClient": "terminals",
+    "Terminals": "terminals", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login", "terminal_environment": "terminals",
+    "terminal_subject": "terminals",
 }
 # fmt: on
 

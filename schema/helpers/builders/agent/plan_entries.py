@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from .._base import UNSET, UnsetType
 from ..known import PlanEntryPriority, PlanEntryStatus
 from ..types import PlanEntry
 
@@ -9,10 +12,14 @@ __all__ = ["plan_entry"]
 
 
 def plan_entry(
-    content: str, *, priority: PlanEntryPriority = "medium", status: PlanEntryStatus = "pending"
+    content: str,
+    *,
+    priority: PlanEntryPriority = "medium",
+    status: PlanEntryStatus = "pending",
+    meta: dict[str, Any] | UnsetType = UNSET,
 ) -> PlanEntry:
     """One step of a plan."""
-    return PlanEntry(content=content, priority=priority, status=status)
+    return PlanEntry(content=content, priority=priority, status=status, meta=meta)
 
 
 def as_entry(entry: str | PlanEntry) -> PlanEntry:

@@ -114,6 +114,11 @@ class ActiveSession:
         return not self._is_saving and self._stored.data != stored.data
 
     @property
+    def has_unsaved(self) -> bool:
+        """True if updates wait to be saved."""
+        return bool(self._unsaved.size)
+
+    @property
     def _is_saving(self) -> bool:
         return bool(self._unsaved.size) or self._saving is not None
 

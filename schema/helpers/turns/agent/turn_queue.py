@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -41,8 +41,24 @@ class _Join(asyncio.Future[None]):
         return self._worker.cancel(msg)
 
 
+_unfinished: Final = set[asyncio.Task[None]]()
+"""Tasks that go on even if nobody waits for them; the event loop itself keeps no strong reference to them."""
+
+
+def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.Task(work)
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
+    return task
+
+
 class Turn:
     """A prompt of a session: it waits for earlier ones, then its work runs, then it has ended."""
+
+    reporter: asyncio.Task[Any] | None = None
+    """The task that waits for the work, and reports its end; None before the work runs."""
+    at_end: tuple[Callable[[bool], Awaitable[object]], ...] = ()
+    """What is called when the work has ended, before that is reported: with true if the turn was cancelled."""
 
     def __init__(self, session_id: str) -> None:
         loop = asyncio.get_running_loop()
@@ -78,6 +94,7 @@ class Turn:
         """
         if self.is_cancelled:
             return None
+        self.reporter = asyncio.current_task()
         self._worker = worker = asyncio.Task(work)
         join = _Join(worker)
         try:
@@ -96,7 +113,18 @@ class Turn:
             if worker.done() and not worker.cancelled():
                 # this marks it as retrieved: the waiting task may be cancelled as the work fails
                 _log_exit(work, worker.exception())
+            if self.at_end:
+                await asyncio.shield(_started(self._end(is_cancelled=self.is_cancelled or join.was_cancelled)))
         return None
+
+    async def _end(self, *, is_cancelled: bool) -> None:
+        for callback in self.at_end:
+            try:
+                await callback(is_cancelled)
+            except ConnectionError:
+                pass  # nobody is there to be told
+            except Exception:
+                logger.exception("what was to be done at the end of a turn has failed")
 
 
 class TurnQueue:
@@ -138,6 +166,13 @@ class TurnQueue:
     def has_turns(self, session_id: str) -> bool:
         """True while a turn of the session runs or prompts wait."""
         return session_id in self._turns
+
+    def running(self, session_id: str) -> Turn:
+        """The turn of the session that runs now. Raises `RuntimeError` if there is none."""
+        for turn in self._turns.get(session_id, ())[:1]:
+            if turn.reporter is not None:
+                return turn
+        raise RuntimeError(f"no turn runs in the session {session_id!r:.80}: call this in the work on a prompt")
 
     async def _enter(self, session_id: str) -> Turn:
         """Wait for the earlier prompts of the session. The turn may be cancelled already when this returns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..types import (
     AvailableCommand,
     ContentBlock,
@@ -36,53 +36,82 @@ __all__ = [
 ]
 
 
-def agent_message(session_id: str, content: str | ContentBlock, *, message_id: str | None = None) -> UpdateParams:
+def agent_message(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str | None = None,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of the agent's reply.
 
     Pieces with the same `message_id` form one message, and another id starts the next. Releases such as 0.10.8 have no
     ids of messages: there a `message_id` raises `TypeError`.
     """
-    return session_update(session_id, SessionUpdateAgentMessageChunk(content=as_block(content), **_id(message_id)))
+    update = SessionUpdateAgentMessageChunk(content=as_block(content), **_id(message_id), meta=meta)
+    return session_update(session_id, update)
 
 
-def agent_thought(session_id: str, content: str | ContentBlock, *, message_id: str | None = None) -> UpdateParams:
+def agent_thought(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str | None = None,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of the agent's thinking; `message_id` as in `agent_message`."""
-    return session_update(session_id, SessionUpdateAgentThoughtChunk(content=as_block(content), **_id(message_id)))
+    update = SessionUpdateAgentThoughtChunk(content=as_block(content), **_id(message_id), meta=meta)
+    return session_update(session_id, update)
 
 
-def user_message(session_id: str, content: str | ContentBlock, *, message_id: str | None = None) -> UpdateParams:
+def user_message(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str | None = None,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of a message of the user, to replay a session; `message_id` as in `agent_message`."""
-    return session_update(session_id, SessionUpdateUserMessageChunk(content=as_block(content), **_id(message_id)))
+    update = SessionUpdateUserMessageChunk(content=as_block(content), **_id(message_id), meta=meta)
+    return session_update(session_id, update)
 
 
 def _id(message_id: str | None) -> dict[str, Any]:
     return {} if message_id is None else {"message_id": message_id}
 
 
-def plan(session_id: str, entries: Iterable[str | PlanEntry]) -> UpdateParams:
+def plan(
+    session_id: str, entries: Iterable[str | PlanEntry], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> UpdateParams:
     """The whole plan, in the place of the one before. A str is an entry that is pending, of medium priority."""
-    return session_update(
-        session_id, SessionUpdatePlan(entries=[as_entry(entry) for entry in items_of(entries, "entries")])
-    )
+    given = [as_entry(entry) for entry in items_of(entries, "entries")]
+    return session_update(session_id, SessionUpdatePlan(entries=given, meta=meta))
 
 
-def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:
+def commands(
+    session_id: str, commands: Iterable[AvailableCommand], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> UpdateParams:
     """The commands that the user can run now, in the place of those before; `command` makes one."""
     given = items_of(commands, "commands")
-    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given))
+    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given, meta=meta))
 
 
-def command(name: str, description: str, *, hint: str | None = None) -> AvailableCommand:
+def command(
+    name: str, description: str, *, hint: str | None = None, meta: dict[str, Any] | UnsetType = UNSET
+) -> AvailableCommand:
     """A command. With a hint it takes input: the hint is shown where the user may type it."""
     given = UNSET if hint is None else UnstructuredCommandInput(hint=hint)
-    return AvailableCommand(name=name, description=description, input=given)
+    return AvailableCommand(name=name, description=description, input=given, meta=meta)
 
 
-def mode(session_id: str, mode_id: str) -> UpdateParams:
+def mode(session_id: str, mode_id: str, *, meta: dict[str, Any] | UnsetType = UNSET) -> UpdateParams:
     """The mode that the session is in from now on."""
-    return session_update(session_id, SessionUpdateCurrentModeUpdate(current_mode_id=mode_id))
+    return session_update(session_id, SessionUpdateCurrentModeUpdate(current_mode_id=mode_id, meta=meta))
 
 
-def config_options(session_id: str, options: Iterable[SessionConfigOption]) -> UpdateParams:
+def config_options(
+    session_id: str, options: Iterable[SessionConfigOption], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> UpdateParams:
     """All configuration options with their values, in the place of those before."""
-    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=items_of(options, "options")))
+    given = items_of(options, "options")
+    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=given, meta=meta))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
-from typing import Final
+from typing import Any, Final
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..decision import explains
 from ..types import DiffChange, DiffChangeAdd, DiffChangeDelete, DiffChangeModify, DiffPatch, ToolCallContentDiff
 
@@ -21,7 +21,9 @@ _MAX_STEPS: Final = 2 * 10**6
 
 
 @explains
-def diff(path: str, old: str | None, new: str | None) -> ToolCallContentDiff:
+def diff(
+    path: str, old: str | None, new: str | None, *, meta: dict[str, Any] | UnsetType = UNSET
+) -> ToolCallContentDiff:
     """The change of one text file, from its text before and after, with a patch. `path` is absolute.
 
     `old` is None for a new file, and `new` for a deleted one. For other changes, such as moves and binary files,
@@ -29,7 +31,7 @@ def diff(path: str, old: str | None, new: str | None) -> ToolCallContentDiff:
     """
     lines = list(_patch(_quoted(path), old, new))
     patch = DiffPatch(format="git_patch", text="".join(lines)) if len(lines) > 1 else UNSET
-    return ToolCallContentDiff(changes=[_change(path, old, new)], patch=patch)
+    return ToolCallContentDiff(changes=[_change(path, old, new)], patch=patch, meta=meta)
 
 
 def _change(path: str, old: str | None, new: str | None) -> DiffChange:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from .._base import UNSET, UnsetType
 from ..types import SessionUpdate, UpdateSessionNotification
 
 __all__ = ["session_update"]
@@ -11,6 +12,6 @@ __all__ = ["session_update"]
 UpdateParams: TypeAlias = UpdateSessionNotification
 
 
-def session_update(session_id: str, update: SessionUpdate) -> UpdateParams:
-    """The params of `session/update`, for an update of any kind."""
-    return UpdateSessionNotification(session_id=session_id, update=update)
+def session_update(session_id: str, update: SessionUpdate, *, meta: dict[str, Any] | UnsetType = UNSET) -> UpdateParams:
+    """The params of `session/update`, for an update of any kind. `meta` is that of the params, not of the update."""
+    return UpdateSessionNotification(session_id=session_id, update=update, meta=meta)

@@ -7,8 +7,9 @@ A message is made of pieces with the same `message_id`, which the agent chooses 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..types import (
     AvailableCommand,
     AvailableCommandCommand,
@@ -48,37 +49,76 @@ __all__ = [
 # --- Messages --------------------------------------------------------------------------------------------------------
 
 
-def agent_message(session_id: str, content: str | ContentBlock, *, message_id: str) -> UpdateParams:
+def agent_message(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of the agent's message `message_id`."""
-    update = SessionUpdateAgentMessageChunk(message_id=message_id, content=as_block(content))
+    update = SessionUpdateAgentMessageChunk(message_id=message_id, content=as_block(content), meta=meta)
     return session_update(session_id, update)
 
 
-def agent_thought(session_id: str, content: str | ContentBlock, *, message_id: str) -> UpdateParams:
+def agent_thought(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of the agent's thought `message_id`."""
-    update = SessionUpdateAgentThoughtChunk(message_id=message_id, content=as_block(content))
+    update = SessionUpdateAgentThoughtChunk(message_id=message_id, content=as_block(content), meta=meta)
     return session_update(session_id, update)
 
 
-def user_message(session_id: str, content: str | ContentBlock, *, message_id: str) -> UpdateParams:
+def user_message(
+    session_id: str,
+    content: str | ContentBlock,
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The next piece of the user's message `message_id`."""
-    update = SessionUpdateUserMessageChunk(message_id=message_id, content=as_block(content))
+    update = SessionUpdateUserMessageChunk(message_id=message_id, content=as_block(content), meta=meta)
     return session_update(session_id, update)
 
 
-def whole_agent_message(session_id: str, content: Iterable[str | ContentBlock], *, message_id: str) -> UpdateParams:
+def whole_agent_message(
+    session_id: str,
+    content: Iterable[str | ContentBlock],
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The agent's message `message_id` as a whole."""
-    return session_update(session_id, SessionUpdateAgentMessage(message_id=message_id, content=_blocks(content)))
+    update = SessionUpdateAgentMessage(message_id=message_id, content=_blocks(content), meta=meta)
+    return session_update(session_id, update)
 
 
-def whole_agent_thought(session_id: str, content: Iterable[str | ContentBlock], *, message_id: str) -> UpdateParams:
+def whole_agent_thought(
+    session_id: str,
+    content: Iterable[str | ContentBlock],
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The agent's thought `message_id` as a whole."""
-    return session_update(session_id, SessionUpdateAgentThought(message_id=message_id, content=_blocks(content)))
+    update = SessionUpdateAgentThought(message_id=message_id, content=_blocks(content), meta=meta)
+    return session_update(session_id, update)
 
 
-def whole_user_message(session_id: str, content: Iterable[str | ContentBlock], *, message_id: str) -> UpdateParams:
+def whole_user_message(
+    session_id: str,
+    content: Iterable[str | ContentBlock],
+    *,
+    message_id: str,
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """The user's message `message_id` as a whole: send it when a prompt is accepted, and to replay a session."""
-    return session_update(session_id, SessionUpdateUserMessage(message_id=message_id, content=_blocks(content)))
+    update = SessionUpdateUserMessage(message_id=message_id, content=_blocks(content), meta=meta)
+    return session_update(session_id, update)
 
 
 def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
@@ -88,24 +128,37 @@ def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
 # --- Other updates ---------------------------------------------------------------------------------------------------
 
 
-def plan(session_id: str, entries: Iterable[str | PlanEntry], *, plan_id: str = "plan") -> UpdateParams:
+def plan(
+    session_id: str,
+    entries: Iterable[str | PlanEntry],
+    *,
+    plan_id: str = "plan",
+    meta: dict[str, Any] | UnsetType = UNSET,
+) -> UpdateParams:
     """A plan, in the place of the one with the same id. A str is an entry that is pending, of medium priority."""
     items = PlanUpdateContentItems(plan_id=plan_id, entries=[as_entry(entry) for entry in items_of(entries, "entries")])
-    return session_update(session_id, SessionUpdatePlanUpdate(plan=items))
+    return session_update(session_id, SessionUpdatePlanUpdate(plan=items, meta=meta))
 
 
-def commands(session_id: str, commands: Iterable[AvailableCommand]) -> UpdateParams:
+def commands(
+    session_id: str, commands: Iterable[AvailableCommand], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> UpdateParams:
     """The commands that the user can run now, in the place of those before; `command` makes one."""
     given = items_of(commands, "commands")
-    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given))
+    return session_update(session_id, SessionUpdateAvailableCommandsUpdate(available_commands=given, meta=meta))
 
 
-def command(name: str, description: str, *, hint: str | None = None) -> AvailableCommandCommand:
+def command(
+    name: str, description: str, *, hint: str | None = None, meta: dict[str, Any] | UnsetType = UNSET
+) -> AvailableCommandCommand:
     """A command. With a hint it takes input: the hint is shown where the user may type it."""
     given = UNSET if hint is None else AvailableCommandInputText(hint=hint)
-    return AvailableCommandCommand(name=name, description=description, input=given)
+    return AvailableCommandCommand(name=name, description=description, input=given, meta=meta)
 
 
-def config_options(session_id: str, options: Iterable[SessionConfigOption]) -> UpdateParams:
+def config_options(
+    session_id: str, options: Iterable[SessionConfigOption], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> UpdateParams:
     """All configuration options with their values, in the place of those before."""
-    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=items_of(options, "options")))
+    given = items_of(options, "options")
+    return session_update(session_id, SessionUpdateConfigOptionUpdate(config_options=given, meta=meta))

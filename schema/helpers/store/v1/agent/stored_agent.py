@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .._base import UNSET
 from ..agent import RemoteClient
 from ..codec import encode
@@ -28,13 +30,16 @@ from ..types import (
     SessionUpdateSessionInfoUpdate,
     SessionUpdateUserMessageChunk,
 )
-from .active_session import ActiveSession
+from .active_session import ActiveSession, logger
 from .session_info import title
 from .session_store import SessionStore
 from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
 
-__all__ = ["StoredAgent"]
+__all__ = ["OpenSessionRequest", "StoredAgent"]
+
+OpenSessionRequest: TypeAlias = NewSessionRequest | LoadSessionRequest | ResumeSessionRequest
+"""A request that opens a session."""
 
 
 class StoredAgent(TurnAgent):
@@ -77,20 +82,32 @@ class StoredAgent(TurnAgent):
         """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
         return self._stored.get(session_id)
 
+    async def on_open(self, session: ActiveSession, params: OpenSessionRequest) -> None:
+        """Open what belongs to a session, such as its MCP servers: it was begun, or opened again.
+
+        `params` has what the client asks for. If a session is opened again while it is open, `on_close` comes first.
+        """
+
+    async def on_close(self, session_id: str) -> None:
+        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended."""
+
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
+        await self._announce(active, params)
         return NewSessionResponse(session_id=active.id)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
         """Open a session again, and report all of it first. Tool calls that were interrupted are reported as failed."""
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        await self._announce(active, params)
         await replay(self.client, active, end=None if self.turns.has_turns(active.id) else "failed")
         return LoadSessionResponse()
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Open a session again, without a report."""
-        await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        await self._announce(active, params)
         return ResumeSessionResponse()
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
@@ -102,6 +119,7 @@ class StoredAgent(TurnAgent):
         """End the turns of a session, and delete it. Nothing happens if it is unknown."""
         await self.turns.close(params.session_id)
         await self._stored.delete(params.session_id)
+        await self._retract(params.session_id)
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -113,13 +131,15 @@ class StoredAgent(TurnAgent):
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
+            await self._retract(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work` after the earlier prompts of the session, and save what was said."""
         active = self.session(params.session_id)
         response = await self.turns.run(params, self._begin(active, params))
-        if response.stop_reason == "cancelled":  # then the save of the turn may have been cancelled, or have failed
+        # if the turn was cancelled, its save may have been, too, or have failed; tool calls may have ended after it
+        if response.stop_reason == "cancelled" or active.has_unsaved:
             await active.save()
         return response
 
@@ -127,6 +147,20 @@ class StoredAgent(TurnAgent):
         """Save all sessions. Call it with `super()` if you override it."""
         await super().connection_closed(reason)
         await self._stored.save_all()
+        for session_id in self._stored.announced:
+            await self._retract(session_id)
+
+    async def _announce(self, active: ActiveSession, params: OpenSessionRequest) -> None:
+        if not self._stored.announce(active.id):
+            await self.on_close(active.id)
+        await self.on_open(active, params)
+
+    async def _retract(self, session_id: str) -> None:
+        if self._stored.retract(session_id):
+            try:
+                await self.on_close(session_id)
+            except Exception:
+                logger.exception("`on_close` has failed")
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
         try:

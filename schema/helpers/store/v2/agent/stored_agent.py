@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .._base import UNSET
 from ..agent import RemoteClient
 from ..codec import encode
@@ -29,7 +31,7 @@ from ..types import (
     SessionUpdateStateUpdateIdle,
     UpdateSessionNotification,
 )
-from .active_session import ActiveSession
+from .active_session import ActiveSession, logger
 from .session_info import title
 from .session_store import SessionStore
 from .states import idle, running
@@ -37,7 +39,10 @@ from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
 from .turns import Reason
 
-__all__ = ["StoredAgent"]
+__all__ = ["OpenSessionRequest", "StoredAgent"]
+
+OpenSessionRequest: TypeAlias = NewSessionRequest | ResumeSessionRequest
+"""A request that opens a session."""
 
 
 class StoredAgent(TurnAgent):
@@ -80,9 +85,19 @@ class StoredAgent(TurnAgent):
         """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
         return self._stored.get(session_id)
 
+    async def on_open(self, session: ActiveSession, params: OpenSessionRequest) -> None:
+        """Open what belongs to a session, such as its MCP servers: it was begun, or opened again.
+
+        `params` has what the client asks for. If a session is opened again while it is open, `on_close` comes first.
+        """
+
+    async def on_close(self, session_id: str) -> None:
+        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended."""
+
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
+        await self._announce(active, params)
         return NewSessionResponse(session_id=active.id)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
@@ -90,6 +105,7 @@ class StoredAgent(TurnAgent):
         if params.replay_from and not isinstance(params.replay_from, ReplayFromStart):
             raise InvalidParamsError("replayFrom can only be of the type start")
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
+        await self._announce(active, params)
         is_running = self.turns.has_turns(active.id)
         if params.replay_from:
             await replay(self.client, active, end=None if is_running else "cancelled")
@@ -105,6 +121,7 @@ class StoredAgent(TurnAgent):
         """End the turns of a session, and delete it. Nothing happens if it is unknown."""
         await self.turns.close(params.session_id)
         await self._stored.delete(params.session_id)
+        await self._retract(params.session_id)
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -116,6 +133,7 @@ class StoredAgent(TurnAgent):
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
+            await self._retract(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
@@ -129,6 +147,20 @@ class StoredAgent(TurnAgent):
         """Save all sessions. Call it with `super()` if you override it."""
         await super().connection_closed(reason)
         await self._stored.save_all()
+        for session_id in self._stored.announced:
+            await self._retract(session_id)
+
+    async def _announce(self, active: ActiveSession, params: OpenSessionRequest) -> None:
+        if not self._stored.announce(active.id):
+            await self.on_close(active.id)
+        await self.on_open(active, params)
+
+    async def _retract(self, session_id: str) -> None:
+        if self._stored.retract(session_id):
+            try:
+                await self.on_close(session_id)
+            except Exception:
+                logger.exception("`on_close` has failed")
 
     async def _begin(
         self, active: ActiveSession, params: PromptRequest

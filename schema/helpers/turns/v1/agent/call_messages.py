@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
 from ..decision import decides
 from ..known import ToolCallStatus
@@ -19,6 +19,7 @@ from ..types import (
     ToolCallContent,
     ToolCallUpdate,
 )
+from .content import name_of
 from .permissions import PermissionAnswer, permission_answer, permission_options
 
 __all__ = ["ask_permission"]
@@ -37,14 +38,18 @@ def first_update(call: ToolCallUpdate) -> SessionUpdate:
         content=call.content or UNSET,
         locations=call.locations or UNSET,
         raw_input=call.raw_input,
+        meta=call.meta,
+        **name_of(getattr(call, "name", None)),
     )
 
 
-def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
+def appended(
+    call: ToolCallUpdate, added: Sequence[ToolCallContent], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
     """The updates that append content, each with the call as it is then. Here one update replaces all content."""
     if added:
         call = replace(call, content=[*(call.content or ()), *added])
-        yield SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content), call
+        yield SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content, meta=meta), call
 
 
 @decides
@@ -55,6 +60,7 @@ async def ask_permission(
     *,
     options: Sequence[PermissionOption] | None = None,
     foreground: bool = True,  # so that the code of an agent is the same in both protocols
+    meta: dict[str, Any] | UnsetType = UNSET,
 ) -> PermissionAnswer:
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
@@ -62,5 +68,5 @@ async def ask_permission(
     raises.
     """
     offered = list(options or permission_options())
-    request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=offered)
+    request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=offered, meta=meta)
     return permission_answer(offered, await client.session_request_permission(request))

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
 from ..decision import decides
 from ..dispatch import ConnectionClosed
@@ -24,6 +25,7 @@ from ..types import (
     ToolCallContent,
     ToolCallUpdate,
 )
+from .content import name_of
 from .permissions import PermissionAnswer, permission_answer, permission_options
 from .states import requires_action, running
 
@@ -46,14 +48,18 @@ def first_update(call: ToolCallUpdate) -> SessionUpdate:
         content=call.content,
         locations=call.locations,
         raw_input=call.raw_input,
+        meta=call.meta,
+        **name_of(getattr(call, "name", None)),
     )
 
 
-def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
+def appended(
+    call: ToolCallUpdate, added: Sequence[ToolCallContent], *, meta: dict[str, Any] | UnsetType = UNSET
+) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
     """The updates that append content, each with the call as it is then."""
     for each in added:
         call = replace(call, content=[*(call.content or ()), each])
-        yield SessionUpdateToolCallContentChunk(tool_call_id=call.tool_call_id, content=each), call
+        yield SessionUpdateToolCallContentChunk(tool_call_id=call.tool_call_id, content=each, meta=meta), call
 
 
 @decides
@@ -64,6 +70,7 @@ async def ask_permission(
     *,
     options: Sequence[PermissionOption] | None = None,
     foreground: bool = True,
+    meta: dict[str, Any] | UnsetType = UNSET,
 ) -> PermissionAnswer:
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
@@ -79,6 +86,7 @@ async def ask_permission(
         title=call.title or "Permission for a tool call",
         subject=RequestPermissionSubjectToolCall(tool_call=call),
         options=offered,
+        meta=meta,
     )
     if foreground:
         return permission_answer(offered, await _ask_in_foreground(client, request))

@@ -1,0 +1,188 @@
+"""What the tests of examples/frameworks/ share: an environment with the frameworks, and clients of the examples."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tests.command_line import run_acpgen
+from tests.interop import peers
+from tests.support import REPOSITORY
+from tests.turns_support import helpers_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+EXAMPLES = REPOSITORY / "examples" / "frameworks"
+SECONDS = 300.0
+NOTES = "My favourite colour is blue.\n"
+CONVERSATION = ("correct", "count 3", "call greet", "remember")
+KINDS = {
+    "correct": [
+        *("session_info_update", "agent_thought_chunk", "agent_thought_chunk", "plan"),
+        *("tool_call", "tool_call_update"),  # the file is read
+        *("tool_call", "tool_call_update", "tool_call_update"),  # it is written, after the question
+        *("plan", "agent_message_chunk", "agent_message_chunk"),
+    ],
+    "count 3": ["tool_call", *["tool_call_update"] * 4, "agent_message_chunk", "agent_message_chunk"],
+    "call greet": ["tool_call", "tool_call_update", "agent_message_chunk", "agent_message_chunk"],
+    "remember": ["agent_message_chunk", "agent_message_chunk"],
+}
+"""The kinds of the updates for each prompt, whatever the framework."""
+SERVER = '''
+import os, sys
+from pathlib import Path
+from mcp.server import MCPServer
+server = MCPServer("greetings")
+
+@server.tool()
+def greet() -> str:
+    """Say hello."""
+    return "hello"
+
+Path(sys.argv[1]).write_text(str(os.getpid()))
+server.run()
+'''
+
+
+def environment(home: Path) -> str:
+    """The interpreter of an environment with the frameworks, in the versions that pyproject.toml names."""
+    wanted = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    folder = home / f"frameworks-{sys.version_info[0]}.{sys.version_info[1]}"
+    interpreter = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    packages = [each for each in wanted["frameworks"] if isinstance(each, str)]
+    quiet = (
+        "--quiet",
+        "--disable-pip-version-check",
+        "--retries=1",
+        "--no-compile",
+    )  # compiling takes most of the time
+    pip: tuple[str | Path, ...] = (interpreter, "-m", "pip", "install", *quiet)
+    if uv := shutil.which("uv"):
+        pip = (uv, "pip", "install", "--quiet", "--python", interpreter)
+    install = (*pip, *packages)
+    peers.install(folder, " ".join(packages), (sys.executable, "-m", "venv", folder / "venv"), install)
+    return str(interpreter)
+
+
+def build_command() -> list[str]:
+    """The arguments of the command in the README of the examples, which builds their package."""
+    (command,) = re.findall(
+        r"^acpgen (build .* --out acp_\w+)$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return str(command).split()
+
+
+def built(home: Path) -> Path:
+    """A copy of the examples, with their package."""
+    shutil.copytree(EXAMPLES, home, ignore=shutil.ignore_patterns("acp_*", "__pycache__", "*.db"))
+    ran = run_acpgen(*build_command(), cwd=home)
+    assert ran.code == 0, ran.stderr
+    return home
+
+
+class Lines:
+    """A transport to a process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    async def read(self) -> bytes | None:
+        return (await self._stdout.readline()).rstrip() or None
+
+    async def write(self, message: bytes) -> None:
+        self._stdin.write(message + b"\n")
+        await self._stdin.drain()
+
+    async def close(self) -> None:
+        self._stdin.close()
+
+
+@dataclass
+class Project:
+    """A folder with notes, in which an example works; its sessions are beside it."""
+
+    acp: ModuleType
+    interpreter: str
+    script: Path
+    home: Path
+
+    def __post_init__(self) -> None:
+        self.folder = self.home / "project"
+        self.folder.mkdir()
+        (self.home / "server.py").write_text(SERVER)
+        self.restore()
+
+    def restore(self) -> None:
+        """Undo what was written."""
+        (self.folder / "notes.txt").write_text(NOTES)
+
+    @property
+    def command(self) -> list[str]:
+        """The command of the agent."""
+        return [self.interpreter, str(self.script), str(self.home / "sessions.db")]
+
+    @property
+    def servers(self) -> list[dict[str, Any]]:
+        """The MCP servers of a session: one that greets, and one that cannot be started."""
+        program = [str(self.home / "server.py"), str(self.home / "pid")]
+        return [
+            {"name": "broken", "command": str(self.home / "missing"), "args": [], "env": []},
+            {"name": "greetings", "command": self.interpreter, "args": program, "env": []},
+        ]
+
+    def is_served(self) -> bool:
+        """True while the process of the MCP server runs."""
+        try:
+            os.kill(int((self.home / "pid").read_text()), 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    @asynccontextmanager
+    async def talk(self, *, answer: str = "allow_once") -> AsyncGenerator[Any, None]:
+        """A scripted client of the agent, which ends with it, and without a complaint."""
+        helpers = helpers_of(self.acp)
+        process = await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=2**24,
+        )
+        assert process.stderr is not None
+        complaints = asyncio.ensure_future(process.stderr.read())
+        client = helpers.ScriptedClient(answers={"session/request_permission": helpers.choose(answer)})
+        client.wait_seconds = SECONDS
+        try:
+            async with client.connected(Lines(process)) as talking:
+                yield talking
+            code = await asyncio.wait_for(process.wait(), SECONDS)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            text = (await complaints).decode()
+        assert code == 0, text
+        assert not re.search("Traceback|was destroyed|never retrieved|never awaited", text), text
+
+
+def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
+    """The tool calls that have not ended."""
+    found: dict[str, str] = {}
+    for update in updates:
+        if "toolCallId" in update and "status" in update:
+            found[update["toolCallId"]] = update["status"]
+    return {call for call, status in found.items() if status not in {"completed", "failed"}}
