@@ -42,6 +42,7 @@ LEFT_OUT = {
     "ScriptedTurn.die": "as that of `ScriptedAgent`",
     "ScriptedTurn": "`ScriptedAgent` makes it",
     "Session": "`SessionClient` makes it",
+    "SessionTool": "`SessionTools` makes it",
     "StoredAgent": "is extended, with a store",
     "StreamTransport": "gets what asyncio makes",
     "connect_http.cookies": "is for a library, which says what is wrong with it",
@@ -49,6 +50,7 @@ LEFT_OUT = {
     "connect_url.cookies": "is for a library",
     "connect_websocket.settings": "are arguments of a library",
     "main": "is a command: what it gets are texts",
+    "StoredAgent.on_open": "is overridden",
     "Turn": "`Session.prompt` makes it",
     "Wire": "a connection makes it",
     "UnsetType": "is an enumeration with one member",
@@ -141,7 +143,9 @@ def called(callee: Callee, given: Mapping[str, Any], instance: Any = None) -> An
 async def finished(result: Any) -> None:
     """Use a result as a user does: await it, enter its block, or read the first of what it gives."""
     if inspect.isawaitable(result) and not isinstance(result, asyncio.Future):
-        await finished(await result)
+        found = await result
+        if not hasattr(type(found), "has_ended"):  # what goes on already, no block to enter
+            await finished(found)
     elif hasattr(type(result), "__aenter__"):
         async with result:
             pass

@@ -35,6 +35,7 @@ class World:
         self.client: Any = None
         self.connection: Any = None
         self.sessions: Any = None
+        self.turns: Any = None
         self.scripted_agent: Any = None
         self._stack = AsyncExitStack()
 
@@ -48,10 +49,27 @@ class World:
         self.agent = await self._stub("RemoteAgent", self.scripted_agent)
         answers = self._answers(self.one.CLIENT_METHODS)
         self.client = await self._stub("RemoteClient", self.helpers.ScriptedClient(answers=answers))
+        if hasattr(self.helpers, "Turns"):
+            await self._run_turn()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def _run_turn(self) -> None:
+        """Let a turn run in the session "text", to the end of all."""
+        self.turns = self.made("Turns")
+        running, over = asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            running.set()
+            await over.wait()
+
+        params = self.one.PromptRequest(session_id="text", prompt=[])
+        turn = asyncio.ensure_future(self.turns.run(params, wait()))
+        await running.wait()
+        self._stack.push_async_callback(lambda: turn)
+        self._stack.callback(over.set)
 
     def _answers(self, methods: Mapping[str, Any]) -> dict[str, Any]:
         names = {each.name: each.result.__name__ if isinstance(each.result, type) else "" for each in methods.values()}
@@ -127,6 +145,19 @@ class World:
     async def active_session(self) -> Any:
         agent = await self.stored_agent()
         return agent.session((await agent.session_new(self.one.NewSessionRequest(cwd="/", mcp_servers=[]))).session_id)
+
+    def refusing(self) -> Any:
+        """What asks nobody for a permission."""
+
+        async def ask(_: Any) -> Any:
+            return self.helpers.PermissionAnswer()
+
+        return ask
+
+    async def tool_calls(self) -> Any:
+        calls = self.helpers.ToolCalls(self.client, "text", self.turns)
+        await calls.start("text", "A call that is open")
+        return calls
 
     def scripted_turn(self) -> Any:
         return self.helpers.ScriptedTurn(self.scripted_agent, {"sessionId": "s", "prompt": []})
@@ -219,6 +250,7 @@ BY_TYPE: Makers = {
     "ByteTransport": World.ended,
     "Answer": lambda _: {},
     "AnyMessage": lambda world: world.helpers.AgentMessage(),
+    "Ask": World.refusing,
     "Awaitable[Any]": lambda world: world.agent.session_new(world.sample("NewSessionRequest")),
     "C": lambda world: world.helpers.ToolCall(),
     "F": lambda _: always,
@@ -234,6 +266,7 @@ BY_TYPE: Makers = {
     "ConnectionClosed": lambda world: world.acp.ConnectionClosed("gone"),
     "ConnectionOptions": lambda world: world.acp.ConnectionOptions(),
     "Coroutine[Any, Any, Any]": lambda _: later(),
+    "Coroutine[Any, Any, object]": lambda _: later(),
     "Coroutine[Any, Any, StopReason | PromptResponse | None]": lambda _: later(),
     "Coroutine[Any, Any, T_co]": lambda _: later(),
     "Work": lambda _: later(),
@@ -247,10 +280,13 @@ BY_TYPE: Makers = {
     "Handler | Choice": lambda world: world.handler(),
     "Handler | type[Handler]": lambda world: world.handler(),
     "Iterable[AvailableCommand]": lambda _: [],
+    "Iterable[McpParameters]": lambda _: [],
     "Iterable[McpServer] | UnsetType": lambda _: [],
     "Iterable[PermissionOption]": lambda world: [world.sample("PermissionOption")],
     "Iterable[SessionConfigOption]": lambda _: [],
     "Iterable[str | ContentBlock]": lambda _: ["text"],
+    "TurnQueue": lambda world: world.turns,
+    "Turns": lambda world: world.turns,
     "Terminal": lambda world: world.helpers.Terminal(id="t"),
     "Iterable[str | PlanEntry]": lambda _: ["one"],
     "Kind": lambda _: "request",
@@ -267,9 +303,11 @@ BY_TYPE: Makers = {
     "RemoteAgent": lambda world: world.agent,
     "RemoteClient": lambda world: world.client,
     "RequestError": lambda world: world.acp.RequestError("x"),
+    "RunningToolCall": lambda world: world.helpers.tool_call(world.client, "s", "T"),
     "ScriptedTurn": World.scripted_turn,
     "ScriptedTurns": lambda world: world.made("ScriptedAgent"),
     "Sequence[AuthMethod]": lambda world: [world.sample("AuthMethod")],
+    "Sequence[PermissionOption] | None": lambda _: None,
     "Sequence[str]": lambda _: [],
     "SessionClient": lambda world: world.helpers.SessionClient(world.agent),
     "SessionStore": lambda world: world.helpers.SqliteStore(":memory:"),
@@ -341,6 +379,10 @@ INSTANCES: Makers = {
     "Session": World.session,
     "StoredAgent": World.stored_agent,
     "StreamTransport": World.streams,
+    "ToolCalls": World.tool_calls,
+    "ToolCalls.start": lambda world: world.made("ToolCalls"),
+    "ToolCalls.start_edit": lambda world: world.made("ToolCalls"),
     "Turn": World.turn,
+    "Turns.running": lambda world: world.turns,
 }
 """An instance by its class, where the constructor is not what a user calls."""

@@ -155,7 +155,7 @@ def test_mistakes_are_named(acp: Any) -> None:
             with pytest.raises((RuntimeError, KeyError)) as raised:
                 await wrong
             found.append(str(raised.value))
-        with pytest.raises(RuntimeError, match="no turn runs in the session 'other'"):
+        with pytest.raises(RuntimeError, match="no turn runs with session_id 'other'"):
             helpers.ToolCalls(agent.client, "other", agent.turns)
 
     talk(acp, work, _prompted)

@@ -45,7 +45,10 @@ def messages(path: Path, **wanted: Json) -> list[Json]:
 
 def agent(acp: ModuleType) -> type[Any]:
     async def initialize(self: Any, params: Any) -> Any:
-        return acp.InitializeResponse(protocol_version=1)
+        mcp = acp.McpCapabilities(http=True)
+        return acp.InitializeResponse(
+            protocol_version=1, agent_capabilities=acp.AgentCapabilities(mcp_capabilities=mcp)
+        )
 
     async def session_new(self: Any, params: Any) -> Any:
         return acp.NewSessionResponse(session_id="s")

@@ -58,7 +58,7 @@ def after_turn(turns: Turns, session_id: str, work: Coroutine[Any, Any, object])
 
 def _check(work: object) -> None:
     if not isinstance(work, Coroutine):
-        raise TypeError(f"what runs later must be a coroutine, found {type(work).__name__}: call an `async def`")
+        raise TypeError(f"work must be a coroutine, found {type(work).__name__}: call an `async def`")
 
 
 def _add(task: asyncio.Task[Any], work: Coroutine[Any, Any, object]) -> None:

@@ -174,7 +174,7 @@ class TurnQueue:
         for turn in self._turns.get(session_id, ())[:1]:
             if turn.reporter is not None:
                 return turn
-        raise RuntimeError(f"no turn runs in the session {session_id!r:.80}: call this in the work on a prompt")
+        raise RuntimeError(f"no turn runs with session_id {session_id!r:.80}: call this in the work on a prompt")
 
     async def _enter(self, session_id: str) -> Turn:
         """Wait for the earlier prompts of the session. The turn may be cancelled already when this returns."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
+from ..decision import explains
 from .mcp_servers import HttpParameters, McpParameters, StdioParameters
 
 __all__ = ["SessionTool", "SessionToolError", "SessionTools"]
@@ -61,6 +62,7 @@ class SessionTools:
         framework.add_tool(tool, tool.name, tool.description, tool.input_schema)
     """
 
+    @explains
     def __init__(self, servers: Iterable[McpParameters]) -> None:
         self._servers = [_Server(each) for each in servers]
 
