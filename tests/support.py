@@ -120,10 +120,14 @@ def every_part(roles: tuple[Role, ...], protocols: Sequence[int]) -> set[str]:
 
 @cache
 def package_files(
-    sources: SchemaChoice, roles: tuple[Role, ...] = RoleChoice.BOTH.roles, options: Options | None = None
+    sources: SchemaChoice,
+    roles: tuple[Role, ...] = RoleChoice.BOTH.roles,
+    options: Options | None = None,
+    *,
+    parts: Collection[str] | None = None,
 ) -> Mapping[str, str]:
-    """The files of a package from the cache on disk."""
-    folder = package_folder(sources, roles=roles, options=options)
+    """The files of a package from the cache on disk, without helpers."""
+    folder = package_folder(sources, roles=roles, options=options, parts=parts)
     paths = [path for path in (*folder.iterdir(), *folder.glob("_runtime/**/*.py")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 

@@ -21,11 +21,12 @@ import pytest
 
 from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import InputError
+from acpgen.emit.runtime import dotted, place
 from acpgen.pipeline import build
 from acpgen.roles import RoleChoice
 from tests.command_line import run_acpgen
 from tests.golden_cases import is_copy
-from tests.support import REPOSITORY, import_folder, model_of, package_files, schema_of, write_package
+from tests.support import REPOSITORY, every_part, import_folder, model_of, package_files, schema_of, write_package
 
 pytestmark = pytest.mark.full
 
@@ -173,7 +174,9 @@ def package_of(definitions: Node, folder: Path) -> dict[str, str]:
         folder.mkdir(exist_ok=True)
         (folder / "schema.json").write_text(text, encoding="utf-8")
         sources = SchemaChoice(schema=folder / "schema.json")
-        built = build(BuildOptions(sources=(sources,), roles=RoleChoice.BOTH.roles, out=folder / "out"))
+        roles = RoleChoice.BOTH.roles
+        parts = tuple(sorted(every_part(roles, [1])))
+        built = build(BuildOptions(sources=(sources,), roles=roles, out=folder / "out", parts=parts))
         assert built.plan is not None
         _BUILT[text] = {path: text for path, text in built.plan.files.items() if path != "acpgen.lock"}
     return _BUILT[text]
@@ -225,8 +228,8 @@ def _skeleton(text: str) -> str:
 
 
 MODULES = {
-    *(path.stem for path in (REPOSITORY / "templates" / "runtime").glob("*/**/*.py")),
-    *("agent", "client", "codec", "errors", "methods", "types", "versions", None),
+    *(dotted(place(path.stem)) for path in (REPOSITORY / "templates" / "runtime").glob("*/**/*.py")),
+    *("_details", "agent", "client", "codec", "errors", "methods", "types", "versions", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),

@@ -13,8 +13,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """Builtins that annotations in generated code use; a field with such a name hides the builtin in its class."""
 
-_RESERVED_FIELDS = frozenset({"made", "self"})
-"""Names that `__init__` and the bodies of generated classes use themselves."""
+_RESERVED_FIELDS = frozenset({"made", "mro", "self"})
+"""Names that `__init__` and the bodies of generated classes use themselves, or that each class has: a dataclass takes
+`type.mro` for the default of a field with this name."""
 _RESERVED_METHODS = frozenset(
     {
         *(side.value for side in Side),  # the attributes for the stubs

@@ -23,15 +23,17 @@ Vocabulary = Mapping[str, frozenset[str]]
 
 @cache
 def _clean_packages() -> tuple[Mapping[str, str], ...]:
-    """A package of each protocol, with all extensions: of one the unions are closed, of the other open.
+    """A package of each protocol, with all extensions: one has closed unions and all parts, the other neither.
 
     They have the words of the packages of all bundled schemas and options.
     """
     return tuple(
         package_files(
-            SchemaChoice(protocol=protocol, extensions=fitting_fragments(find_release(protocol))), options=options
+            SchemaChoice(protocol=protocol, extensions=fitting_fragments(find_release(protocol))),
+            options=options,
+            parts=parts,
         )
-        for protocol, options in ((1, Options()), (2, Options(open=True, keep_unknown=True)))
+        for protocol, options, parts in ((1, Options(), None), (2, Options(open=True, keep_unknown=True), ()))
     )
 
 
