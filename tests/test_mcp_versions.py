@@ -41,7 +41,7 @@ def test_the_oldest(tmp_path: Path) -> None:
 
 def test_one_that_is_too_old(tmp_path: Path) -> None:
     (tmp_path / "library.py").write_text(
-        (REPOSITORY / "schema/helpers/mcp_library.py").read_text(encoding="utf-8"), encoding="utf-8"
+        (REPOSITORY / "schema/helpers/mcp/mcp_library.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
     ran = with_version(TOO_OLD, tmp_path, "-c", "import library")
     assert ran.returncode == 1

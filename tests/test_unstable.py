@@ -151,7 +151,8 @@ def test_stable_and_extensions_make_unstable(protocol: int) -> None:
 def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fragment) -> None:
     path = published(f"v{protocol}/{DATE}/schema.unstable.json")
     document = read_document(path, label=path.name, origin="unstable")
-    facts = Facts(gates={**load_facts(release_of(protocol)).gates, **extension.gates})
+    known = load_facts(release_of(protocol))
+    facts = Facts(gates={**known.gates, **extension.gates}, values={**known.values, **extension.values})
     found = fit(document, extension, protocol=protocol, facts=facts)
     filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
     if filled_in & extension.definitions.keys():
