@@ -135,7 +135,7 @@ def test_links_and_permanent_links_lead_to_their_entry(searched: Visit, site: st
     page = searched.page
     page.goto(f"{site}#v2/types/ContentBlock")
     assert searched.is_in_view("v2/types/ContentBlock")
-    assert page.locator("nav [aria-current]").inner_text() == "ContentBlock"
+    page.locator("nav [aria-current]").get_by_text("ContentBlock", exact=True).wait_for()  # marked when it is seen
     page.locator("[id='v2/types/ContentBlock'] a", has_text="ContentBlockText").first.click()
     assert searched.anchor == "v2/types/ContentBlockText"
     assert searched.is_in_view("v2/types/ContentBlockText")
