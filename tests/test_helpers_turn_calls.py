@@ -155,7 +155,7 @@ def test_mistakes_are_named(acp: Any) -> None:
             with pytest.raises((RuntimeError, KeyError)) as raised:
                 await wrong
             found.append(str(raised.value))
-        with pytest.raises(RuntimeError, match="no turn runs with session_id 'other'"):
+        with pytest.raises(RuntimeError, match="session_id 'other', called by .* has no turn that runs"):
             helpers.ToolCalls(agent.client, "other", agent.turns)
 
     talk(acp, work, _prompted)
@@ -362,7 +362,7 @@ def test_what_cannot_run_later_is_an_error(acp: Any) -> None:
 
     async def main() -> None:
         turns = helpers.Turns() if is_v1(acp) else helpers.Turns(None)
-        with pytest.raises(RuntimeError, match="no turn runs"):
+        with pytest.raises(RuntimeError, match="no turn that runs"):
             helpers.after_turn(turns, "s", later())
 
     run(main())

@@ -104,6 +104,13 @@ def asks(method: F) -> F:
 # --- Wrong calls -----------------------------------------------------------------------------------------------------
 
 
+def called_by() -> str:
+    """The place in the user's code that has called this package, for a message."""
+    from .places import caller
+
+    return caller()
+
+
 def explain(error: Exception, *, is_passing: bool = False) -> None:
     """Raise a clearer error in place of one that a call of this package has caused, if there is one.
 

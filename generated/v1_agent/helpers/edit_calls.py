@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 from .._runtime._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from .._runtime.decision import explains
 from .diffs import diff
 from .tool_calls import RunningToolCall, tool_call
 
 __all__ = ["edit_call"]
 
 
+@explains
 def edit_call(
     client: RemoteClient,
     session_id: str,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from .._runtime._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from .._runtime.decision import explains
 from ..types import ContentBlock, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolKind
 from .edit_calls import edit_call
 from .tool_calls import RunningToolCall, ToolCallEnd, tool_call
@@ -38,6 +39,7 @@ class ToolCalls:
     an id that was not started.
     """
 
+    @explains
     def __init__(self, client: RemoteClient, session_id: str, turns: TurnQueue) -> None:
         """Raises `RuntimeError` if no turn runs in the session."""
         self._client = client

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from ..decision import explains
 from .diffs import diff
 from .tool_calls import RunningToolCall, tool_call
 
 __all__ = ["edit_call"]
 
 
+@explains
 def edit_call(
     client: RemoteClient,
     session_id: str,

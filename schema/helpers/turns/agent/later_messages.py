@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from ..decision import explains
 from .turns import Turns
 
 __all__ = ["after_response", "after_turn"]
@@ -39,6 +40,7 @@ def after_response(work: Coroutine[Any, Any, object]) -> None:
     _add(task, work)
 
 
+@explains
 def after_turn(turns: Turns, session_id: str, work: Coroutine[Any, Any, object]) -> None:
     """The same for the turn that runs in a session: after the response to its prompt, in protocol 2 after `idle`.
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from ..decision import explains
 from ..known import ToolCallStatus, ToolKind
 from ..types import ContentBlock, ToolCallContent, ToolCallLocation
 from .edit_calls import edit_call
@@ -37,6 +38,7 @@ class ToolCalls:
     an id that was not started.
     """
 
+    @explains
     def __init__(self, client: RemoteClient, session_id: str, turns: TurnQueue) -> None:
         """Raises `RuntimeError` if no turn runs in the session."""
         self._client = client

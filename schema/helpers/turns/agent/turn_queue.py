@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from ..decision import called_by
+
 T = TypeVar("T")
 
 logger: Final = logging.getLogger("acp")
@@ -169,10 +171,10 @@ class TurnQueue:
 
     def running(self, session_id: str) -> Turn:
         """The turn of the session that runs now. Raises `RuntimeError` if there is none."""
-        for turn in self._turns.get(session_id, ())[:1]:
+        for turn in self._turns.get(session_id, ())[:1] if isinstance(session_id, str) else ():
             if turn.reporter is not None:
                 return turn
-        raise RuntimeError(f"no turn runs with session_id {session_id!r:.80}: call this in the work on a prompt")
+        raise RuntimeError(f"session_id {session_id!r:.80}{called_by()} has no turn that runs: call this in one")
 
     async def _enter(self, session_id: str) -> Turn:
         """Wait for the earlier prompts of the session. The turn may be cancelled already when this returns."""
