@@ -155,7 +155,7 @@ def test_mistakes_are_named(acp: Any) -> None:
             with pytest.raises((RuntimeError, KeyError)) as raised:
                 await wrong
             found.append(str(raised.value))
-        with pytest.raises(RuntimeError, match="session_id 'other', called by .* has no turn that runs"):
+        with pytest.raises(RuntimeError, match=r"session_id 'other', called by .* has no turn that runs"):
             helpers.ToolCalls(agent.client, "other", agent.turns)
 
     talk(acp, work, _prompted)
