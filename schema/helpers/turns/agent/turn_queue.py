@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
-from ..decision import called_by
+from ..decision import called_by, explains
 
 T = TypeVar("T")
 
@@ -169,9 +169,10 @@ class TurnQueue:
         """True while a turn of the session runs or prompts wait."""
         return session_id in self._turns
 
+    @explains
     def running(self, session_id: str) -> Turn:
         """The turn of the session that runs now. Raises `RuntimeError` if there is none."""
-        for turn in self._turns.get(session_id, ())[:1] if isinstance(session_id, str) else ():
+        for turn in self._turns.get(session_id, ())[:1]:
             if turn.reporter is not None:
                 return turn
         raise RuntimeError(f"session_id {session_id!r:.80}{called_by()} has no turn that runs: call this in one")
