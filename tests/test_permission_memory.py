@@ -106,6 +106,14 @@ def test_what_differs_is_asked_again(acp: Any, tmp_path: Path, other: dict[str, 
     assert again.ends == ["failed"]
 
 
+def test_a_command_is_asked_again_whatever_kind_of_tool_it_is(acp: Any, tmp_path: Path) -> None:
+    entries: list[Any] = []
+    file = {"kind": "read", "locations": [str(tmp_path)]}
+    assert Asked(acp, entries, folder=str(tmp_path)).ask({**command("cat"), **file}) == [True]
+    again = Asked(acp, entries, folder=str(tmp_path), answer="reject_once")
+    assert again.ask({**command("cat; rm"), **file}) == [False]
+
+
 def test_the_folder_of_another_session_is_asked_again(acp: Any, tmp_path: Path) -> None:
     entries: list[Any] = []
     assert Asked(acp, entries, folder=str(tmp_path)).ask(command("make")) == [True]

@@ -69,6 +69,30 @@ def test_a_session_opens_and_closes_what_is_its_own(acp: Any, tmp_path: Path) ->
     ]
 
 
+def test_a_session_that_cannot_be_opened_can_be_opened_later(acp: Any, tmp_path: Path) -> None:
+    seen: list[str] = []
+    failing = [False, True, False]
+
+    class Opening(opening(acp, tmp_path / "s.db", seen)):  # type: ignore[misc]
+        async def on_open(self, session: Any, params: Any) -> None:
+            if failing.pop(0):
+                raise acp.InvalidParamsError("no such server")
+            await super().on_open(session, params)
+
+    async def main() -> None:
+        async with editor(acp, Opening) as client:
+            session = await client.new()
+            await client.prompt(session, "hello")
+            resume = {"sessionId": session, "cwd": "/project", "mcpServers": []}
+            refused = await client.ask("session/resume", **resume)
+            assert refused["message"].endswith("no such server")
+            assert "code" not in await client.ask("session/resume", **resume)
+            await client.prompt(session, "again")
+
+    run(main())
+    assert seen == ["open NewSessionRequest", "close", "open ResumeSessionRequest", "close"]
+
+
 def test_what_cannot_be_closed_is_logged(acp: Any, tmp_path: Path) -> None:
     seen: list[str] = []
 

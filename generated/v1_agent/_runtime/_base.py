@@ -118,7 +118,8 @@ def part_module(part: str, module: str, what: str) -> Any:
     try:
         return import_module(f".{part}.{module}", __package__)
     except ModuleNotFoundError as error:
-        if error.name != f"{__package__}.{part}":
+        # the folder may still be there, with compiled files of a former package
+        if error.name not in (f"{__package__}.{part}", f"{__package__}.{part}.{module}"):
             raise
         raise without_part(what, part) from None
 

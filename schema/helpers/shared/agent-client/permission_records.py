@@ -146,7 +146,7 @@ class PermissionSubject:
         files = tuple(each for each in self.files if each is not None and each.sort != "other")
         if len(files) < len(self.paths):
             return None
-        if self.kind in _ONE_FILE and len(files) == 1:
+        if self.kind in _ONE_FILE and len(files) == 1 and self.command is None and not self.env:
             return PermissionRecord(kind=self.kind, tool=self.tool, files=files)
         if self.place is None or self.place.sort != "folder":
             return None

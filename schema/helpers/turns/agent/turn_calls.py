@@ -162,7 +162,11 @@ class ToolCalls:
         if (known := self._calls.get(id)) is not None and not known.has_ended:
             raise RuntimeError(f"the tool call {id!r:.80} is open: update or end it")
         self._calls[id] = call
-        return await call.__aenter__()
+        try:
+            return await call.__aenter__()
+        except Exception:
+            del self._calls[id]  # the client does not know of it
+            raise
 
     async def _end_all(self, is_cancelled: bool) -> None:
         self._is_over = True

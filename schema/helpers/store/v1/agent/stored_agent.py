@@ -151,9 +151,15 @@ class StoredAgent(TurnAgent):
             await self._retract(session_id)
 
     async def _announce(self, active: ActiveSession, params: OpenSessionRequest) -> None:
-        if not self._stored.announce(active.id):
-            await self.on_close(active.id)
-        await self.on_open(active, params)
+        await self._retract(active.id)  # it may be open already
+        self._stored.announce(active.id)
+        try:
+            await self.on_open(active, params)
+        except BaseException:
+            self._stored.retract(active.id)
+            if not self.turns.has_turns(active.id):
+                self._stored.forget(active.id)
+            raise
 
     async def _retract(self, session_id: str) -> None:
         if self._stored.retract(session_id):
