@@ -337,6 +337,15 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
     return found if isinstance(factory, Mapping) else None
 
 
+def only_factory(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> Factory:
+    """The factory in a mapping for a package of one version. Raises `ValueError` for other versions than that."""
+    only = max(protocols)
+    if [*factories] != [only]:
+        named = " and ".join(map(repr, factories)) or "none"
+        raise ValueError(f"this package has version {only} of the protocol alone: the mapping has {named}")
+    return factories[only]
+
+
 def check_factory(factory: Any, role: str, other: Any) -> None:
     """Raise `TypeError` if `factory` cannot make handlers; `other` is the next argument, which may be in its place."""
     factories = by_version(factory)

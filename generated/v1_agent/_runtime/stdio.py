@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..methods import PROTOCOLS, AgentFactory, remote_client
-from .connection import Connection, by_version, check_factory, make_handler, version_of
+from ._base import part_module
+from .connection import Connection, by_version, check_factory, make_handler, only_factory, version_of
 from .decision import explains
 from .dispatch import Peer
 from .options import ConnectionOptions, options_or_default
@@ -74,12 +75,12 @@ async def _started(factory: AnyFactory, transport: Transport | ByteTransport, op
         return remote_client(version)(peer, on_drop=options.on_drop)
 
     try:
-        if (factories := by_version(factory)) is not None:
-            from .versions.selection import serve_candidates
-
-            serve_candidates(connection, PROTOCOLS, factories, make_stub)
+        factories = by_version(factory)
+        if factories is not None and len(PROTOCOLS) > 1:
+            selection = part_module("versions", "selection", "an agent of several versions")
+            selection.serve_candidates(connection, PROTOCOLS, factories, make_stub)
         else:
-            one: Any = factory
+            one: Any = factory if factories is None else only_factory(factories, PROTOCOLS)
             connection.start(make_handler(one, make_stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()
