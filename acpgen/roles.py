@@ -127,7 +127,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         runtime={
             "pipes": (),
             "standard_streams": (),
-            "threads": (),
             "stdio": ("run_agent", "serve_agent", "serve_stdio"),
         },
     ),
@@ -159,7 +158,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "decorated": (),
             "pipes": (),
             "standard_streams": (),
-            "threads": (),
             "hop": (),
             "overriding": ("Call",),
             "passing": (),

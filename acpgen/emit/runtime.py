@@ -63,7 +63,8 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
-    "_decode": ("DecodeError", "Drop"),
+    "_decode": ("DecodeError",),
+    "_lenient": ("Drop",),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
     "misnamed": (),
@@ -81,13 +82,11 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "options": ("ConnectionOptions",),
-    "pending": (),
     "read_loop": (),
     "sent": (),
     "state": (),
     "stream_transport": ("StreamTransport",),
-    "tasks": (),
-    "thread_calls": ("BlockingStub", "blocking"),
+    "tasks": ("BlockingStub", "blocking"),
     "transport": (
         *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
         *("current_peer_kind", "memory_transports"),

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..methods import PROTOCOLS, AgentFactory, remote_client
-from ._base import part_module
 from .connection import Connection, by_version, check_factory, make_handler, only_factory, version_of
 from .decision import explains
 from .dispatch import Peer
 from .options import ConnectionOptions, options_or_default
+from .places import part_module
 from .transport import ByteTransport, Transport
 
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
@@ -31,7 +31,7 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     with a message if stdin cannot be read or stdout cannot be written, as on a full disk, but not if the client has
     gone. Raises `RuntimeError` where an event loop runs: `serve_stdio` is for that.
     """
-    from .pipes import no_coroutine, run
+    from .standard_streams import no_coroutine, run
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)
@@ -46,7 +46,7 @@ async def serve_stdio(factory: AnyFactory, *, options: ConnectionOptions | None 
     left to it. Cancelling the task closes the connection. Afterwards stdin, stdout and the handlers of signals are what
     they were. Raises `OSError` where `run_agent` exits, and `RuntimeError` if stdin and stdout are served already.
     """
-    from .pipes import serve
+    from .standard_streams import serve
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)

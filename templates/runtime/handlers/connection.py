@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import ProtocolInfo, part_module
+from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import (
@@ -28,6 +28,7 @@ from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
+from .places import part_module
 from .transport import ByteTransport, Transport, carrying_messages
 
 

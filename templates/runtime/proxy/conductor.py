@@ -65,7 +65,7 @@ def run_conductor(
 
 
 def _run(proxies: Sequence[Component], agent: AnyAgent | None, options: ConnectionOptions | None, name: str) -> None:
-    from ..pipes import no_coroutine, run
+    from ..standard_streams import no_coroutine, run
 
     chains, start, options = _starting(proxies, agent, options)
     run(start, options, name=name)
@@ -87,7 +87,7 @@ async def serve_stdio(
     connection. Afterwards stdin, stdout and the handlers of signals are what they were. Raises `OSError` where those
     exit, such as a `ConnectionClosed` if the agent fails, and `RuntimeError` if stdin and stdout are served already.
     """
-    from ..pipes import serve
+    from ..standard_streams import serve
 
     chains, start, options = _starting(_listed(proxies), agent, options)
     await serve(start, options)

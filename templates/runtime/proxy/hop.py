@@ -16,7 +16,8 @@ from typing import Any, Final, Protocol
 
 from ...errors import InternalError, InvalidRequestError, RequestError
 from .._base import MISFITS, ProtocolInfo, UnsetType
-from .._decode import DecodeError, reporting_drops
+from .._decode import DecodeError
+from .._lenient import reporting_drops
 from ..connection import opened_for
 from ..dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
 from ..endpoint import Endpoint
@@ -24,7 +25,7 @@ from ..in_flight import Rest
 from ..log import log_failure, log_mistake, logger
 from ..message import MAX_ID_BYTES, Message
 from ..options import ConnectionOptions
-from ..pending import Response
+from ..read_loop import Response
 from ..transport import ByteTransport, Transport
 from .chain import form_of
 from .forms import FORMS
