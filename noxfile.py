@@ -18,8 +18,9 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""`full` runs all tests on the main version, and all quick ones on each of the others, with half of the long ones. On
-each version between, it runs a sixth of the modules with quick ones: a difference that both ends lack is unlikely."""
+"""`full` runs all tests on the main version. The others share the long tests and the cases of the quick ones: each has
+every quick test. The versions between share a quarter of the modules with quick ones: a difference that both ends lack
+is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 CORES = os.cpu_count() or 1
@@ -64,7 +65,7 @@ SHARES = {
     version: f"{at}/{len(group) * parts}"
     for parts, group in (
         (1, [each for each in FOUND if each in ENDS and each != MAIN]),
-        (2, [each for each in FOUND if each not in ENDS]),
+        (4, [each for each in FOUND if each not in ENDS]),
     )
     for at, version in enumerate(group)
 }
@@ -135,7 +136,7 @@ def tests(session: nox.Session) -> None:
 def full(session: nox.Session) -> None:
     """Run all tests, also those that take long, or need other environments.
 
-    On the oldest and the newest version, these are the quick ones and a part of the long ones.
+    On the oldest and the newest version, these are the quick ones with a part of their cases, and of the long ones.
     """
     share = [f"--share={SHARES[session.python]}"] if session.python in SHARES else []
     if session.python in ENDS:

@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--share",
         metavar="K/N",
         help="run the K-th of N shares: with -m, of the modules, as to collect a module takes longer than many tests; "
-        "without it, of the tests marked full, and all others",
+        "without it, of the tests marked full and of the cases of all others, of each at least one",
     )
 
 
@@ -163,7 +163,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
     if (share := config.getoption("--share")) and not config.getoption("markexpr"):
-        chosen = {item for item in chosen if not item.get_closest_marker("full") or is_in_share(item.nodeid, share)}
+        full = {item for item in chosen if item.get_closest_marker("full")}
+        chosen = {item for item in full if is_in_share(item.nodeid, share)} | cases_in_share(chosen - full, share)
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -184,15 +185,29 @@ def sample(items: Iterable[T]) -> set[T]:
 
     The names of the cases decide, so that neither their order nor a new case changes which of the others run.
     """
-    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
-    for item in items:
-        tests[item.path, getattr(item, "originalname", item.name)].append(item)
     chosen: set[T] = set()
-    for (path, name), cases in tests.items():
+    for (path, name), cases in _by_test(items).items():
         share = SAMPLED.get(f"{path.stem}::{name}", SAMPLED.get(path.stem, 1))
         first, *rest = sorted(cases, key=lambda item: _number(item.name))
         chosen |= {first, *(item for item in rest if _number(item.name) < 2**32 / share)}
     return chosen
+
+
+def cases_in_share(items: Iterable[T], share: str) -> set[T]:
+    """Of each test, the cases in a share; where none is, the first."""
+    chosen: set[T] = set()
+    for cases in _by_test(items).values():
+        found = {item for item in cases if is_in_share(item.name, share)}
+        chosen |= found or {min(cases, key=lambda item: _number(item.name))}
+    return chosen
+
+
+def _by_test(items: Iterable[T]) -> dict[tuple[Path, str], list[T]]:
+    """The cases of each test."""
+    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
+    for item in items:
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
+    return tests
 
 
 def is_in_share(name: str, share: str) -> bool:

@@ -97,9 +97,13 @@ def versions_of(protocols: tuple[int, ...]) -> str:
 
 
 def environment(*projects: Path) -> dict[str, str]:
-    """The environment in which the packages of `projects` can be imported, and nothing changes their folders."""
+    """The environment in which the packages of `projects` can be imported, and nothing changes their folders.
+
+    They are compiled once, beside them.
+    """
     path = os.pathsep.join(str(project / "src") for project in projects)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    compiled = str(projects[0].parent / "compiled")
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1", "PYTHONPYCACHEPREFIX": compiled}
 
 
 def names(folder: Path) -> list[str]:
@@ -343,7 +347,7 @@ def check_own_tests(project: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "unittest"],
         cwd=project,
-        env={**environment(), "PYTHONPATH": ""},
+        env={**environment(project), "PYTHONPATH": ""},
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -506,11 +510,14 @@ time.sleep(600)
 """A server that does not end by itself, as others that have much to do: the agent still ends well."""
 
 
-@EACH_SPOKEN
+@pytest.mark.parametrize(("protocols", "protocol"), [((1,), 1), (BOTH, 2)])
 def test_the_agent_shows_the_tools_of_its_session(
     projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
 ) -> None:
-    """Those of a server that runs; for one that does not, or that ends at once, it says why."""
+    """Those of a server that runs; for one that does not, or that ends at once, it says why.
+
+    The next test says what tools there are in the other projects.
+    """
     require(find_spec("mcp"), "mcp")
     (tmp_path / "weather.py").write_text(WEATHER, encoding="utf-8")
     kind = {"type": "stdio"} if protocol == 2 else {}

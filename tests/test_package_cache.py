@@ -125,6 +125,14 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
     assert conftest.sample(elsewhere) == set(elsewhere)
 
 
+def test_the_shares_of_the_cases_are_all_of_them_and_each_has_one_of_each_test() -> None:
+    single = [Case(f"test_{at}", f"test_{at}") for at in range(20)]
+    shares = [conftest.cases_in_share([*MANY, *single], f"{at}/2") for at in range(2)]
+    assert shares[0] | shares[1] == {*MANY, *single}
+    assert shares[0] & shares[1] == {*single}
+    assert all(120 < len(share) < 200 for share in shares)
+
+
 def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
     names = [f"tests/test_a.py::test_{number}" for number in range(3_000)]
     shares = [[name for name in names if conftest.is_in_share(name, f"{at}/3")] for at in range(3)]
