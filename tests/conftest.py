@@ -83,8 +83,6 @@ SAMPLED = {
     "test_history::test_a_bump": 3,
     "test_history::test_the_comparison_names_what_changed": 3,
     "test_hostile": 5,
-    "test_init::test_the_tests_of_the_project_pass_with_all_options": 4,
-    "test_init::test_the_tests_of_the_project_pass_with_each_release": 2,
     "test_mcp_hostile::test_many_notifications_and_a_slow_reader": 2,
     "test_mcp_servers::test_all_that_a_server_has": 2,
     "test_memory::test_one_client_that_uses_up_all_limits": 3,

@@ -318,7 +318,9 @@ def test_nothing_is_left_of_a_project_that_failed(
 # --- What the projects do ----------------------------------------------------------------------------------------
 
 
-@EACH_PROJECT
+@pytest.mark.parametrize(
+    "protocols", [(1,), pytest.param((2,), marks=pytest.mark.deep), pytest.param(BOTH, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols: tuple[int, ...]) -> None:
     check_own_tests(projects(role, *protocols))
@@ -326,7 +328,7 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
 
 @pytest.mark.full
 @pytest.mark.parametrize("protocols", [*(pytest.param((each,), marks=pytest.mark.deep) for each in BOTH), BOTH])
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["agent", pytest.param("client", marks=pytest.mark.deep), "proxy"])
 def test_the_tests_of_the_project_pass_with_all_options(tmp_path: Path, role: str, protocols: tuple[int, ...]) -> None:
     """Remote connections, all extensions, and the newest release by its name."""
     releases = [find_release(protocol) for protocol in protocols]
@@ -514,10 +516,7 @@ time.sleep(600)
 def test_the_agent_shows_the_tools_of_its_session(
     projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
 ) -> None:
-    """Those of a server that runs; for one that does not, or that ends at once, it says why.
-
-    The next test says what tools there are in the other projects.
-    """
+    """Those of a server that runs; for one that does not, or that ends at once, it says why."""
     require(find_spec("mcp"), "mcp")
     (tmp_path / "weather.py").write_text(WEATHER, encoding="utf-8")
     kind = {"type": "stdio"} if protocol == 2 else {}
