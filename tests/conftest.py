@@ -69,9 +69,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 SAMPLED = {
     "test_benchmarks::test_a_part_gives_all_its_rows": 2,
-    "test_conversations": 2,
+    "test_conversations": 3,
     "test_diff_history": 4,
-    "test_diff_rules": 2,
+    "test_diff_rules": 4,
     "test_fragment_examples::test_an_example_is_a_message": 2,
     "test_frameworks::test_a_client_of_the_official_sdk": 4,
     "test_frameworks::test_a_cancellation_in_the_middle_of_a_tool": 2,
@@ -79,7 +79,7 @@ SAMPLED = {
     "test_frameworks::test_random_cancellations": 4,
     "test_frameworks::test_what_tool_calls_show": 2,
     "test_golden::test_modules_are_stable_under_black": 5,
-    "test_growth::test_parts_of_a_schema_take_the_same_work_each": 2,
+    "test_growth::test_parts_of_a_schema_take_the_same_work_each": 3,
     "test_history::test_a_bump": 3,
     "test_history::test_the_comparison_names_what_changed": 3,
     "test_hostile": 5,
@@ -93,13 +93,15 @@ SAMPLED = {
     "test_proxy_load": 2,
     "test_recorded_conversations": 8,
     "test_reflection": 4,
-    "test_remote_conversations": 4,
+    "test_remote_conversations": 6,
     "test_rendered_types": 2,
     "test_round_trip": 3,
     "test_runtime_weights::test_a_hostile_peer_fills_no_memory": 2,
     "test_sizes": 6,
     "test_stability": 3,
     "test_texts": 2,
+    "test_trace_recording::test_all_bytes_pass_in_both_directions": 2,
+    "test_trace_recording::test_each_line_is_recorded": 2,
     "test_unstable": 4,
     "test_upstream_builds": 10,
     "test_verdicts": 2,
@@ -109,7 +111,7 @@ SAMPLED = {
 
 
 LONGEST = (
-    *("test_types", "test_package", "test_texts", "test_import", "test_docs_snippets", "test_init"),
+    *("test_types", "test_package", "test_frameworks", "test_texts", "test_import", "test_docs_snippets", "test_init"),
     *(
         "test_history",
         "test_facts",
