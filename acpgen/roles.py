@@ -158,6 +158,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "standard_streams": (),
             "threads": (),
             "hop": (),
+            "introductions": (),
             "overriding": ("Call",),
             "passing": (),
             "process": (),

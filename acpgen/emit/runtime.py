@@ -64,8 +64,10 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
     "_decode": ("DecodeError", "Drop"),
+    "capability_names": (),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
+    "gates": (),
     "misnamed": (),
     "mistakes": (),
     "places": (),
@@ -74,10 +76,12 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "capabilities": ("CapabilityError", "advertise"),
+    "advertising": ("advertise",),
+    "capabilities": ("CapabilityError",),
     "connection": ("Connection",),
     "endpoint": (),
     "in_flight": (),
+    "introduction": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "decorated": (),
