@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import json
+from copy import deepcopy
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.roles import Role
+from acpgen.schema.bundled import load_release, newest_release
 from tests.remote_support import Client, Server
 from tests.runtime_support import OLD, V1, V2, acp_log, agent_of, pair, raw_peer, run, texts, unchecked
 from tests.support import Packages, schema_of
@@ -227,8 +227,9 @@ def test_a_schema_without_such_properties(packages: Packages) -> None:
 
 @pytest.mark.parametrize("property_", ["clientCapabilities", "clientInfo"])
 def test_a_copy_that_lacks_one(packages: Packages, property_: str) -> None:
-    release = importlib.import_module("acpgen.schema.bundled")
-    root = json.loads(json.dumps(release.load_release(release.newest_release(1)).root))
+    release = newest_release(1)
+    assert release is not None
+    root = deepcopy(load_release(release).root)
     del root["$defs"]["InitializeRequest"]["properties"][property_]
     acp = packages(SchemaChoice(schema=packages.write(root)))
     assert hasattr(acp.RemoteClient, "capabilities") is (property_ != "clientCapabilities")

@@ -104,6 +104,8 @@ class SessionClient(SessionOpener[Session, TurnChange]):
     Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient, FileClient)`.
     """
 
+    ADVERTISES = ("session.compaction",)
+
     def new_session(self, session_id: str, cwd: str) -> Session:
         """A session without a state yet."""
         return Session(self, session_id, cwd)
