@@ -200,11 +200,11 @@ def _paths_of(
 
     names, outer = [method.handler for method in methods], _property_in(handler, kind)
     if outer is not None:
-        codec = handler.CODEC
-        able = class_of(codec, kind, outer)
-        if (path := capability_path(codec, able, outer, name, allow_groups=allow_groups)) is not None:
+        types = handler.CODEC.reflection()
+        able = class_of(types, kind, outer)
+        if (path := capability_path(types, able, outer, name, allow_groups=allow_groups)) is not None:
             return [path]
-        names += capability_names(codec, able)
+        names += capability_names(types, able)
     subject = f"{_called(handler)}{caller()}" if owner is None else f"ADVERTISES of {owner.__name__}"
     expected = " or ".join(nearest_names(name, names) or names) or "none, as it has no capabilities"
     raise ValueError(f"{subject} has {name!r}, which is no capability: expected {expected}")

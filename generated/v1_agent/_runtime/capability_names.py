@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
-from .dispatch import Codec
+from .reflection import Reflection
 
 _MAX_DEPTH: Final = 8
 _MOST: Final = 3
@@ -20,7 +20,7 @@ _MOST: Final = 3
 
 @lru_cache(maxsize=256)
 def capability_path(
-    codec: Codec, kind: Any, outer: str, name: str, *, allow_groups: bool = False
+    types: Reflection, kind: Any, outer: str, name: str, *, allow_groups: bool = False
 ) -> tuple[str, ...] | None:
     """The path on the wire of a capability in the class `kind`, below the property `outer`; None if there is none.
 
@@ -28,16 +28,16 @@ def capability_path(
     nothing itself.
     """
     parts = name.split(".")
-    found = _followed(codec, kind, parts, allow_groups)
+    found = _followed(types, kind, parts, allow_groups)
     if found is None and len(parts) > 1 and _plain(parts[0]) == _plain(outer):
-        found = _followed(codec, kind, parts[1:], allow_groups)
+        found = _followed(types, kind, parts[1:], allow_groups)
     return None if found is None else (outer, *found)
 
 
-def _followed(codec: Codec, kind: Any, parts: Sequence[str], allow_groups: bool) -> list[str] | None:
+def _followed(types: Reflection, kind: Any, parts: Sequence[str], allow_groups: bool) -> list[str] | None:
     kinds, path, is_group = [kind], list[str](), False
     for part in parts:
-        properties = (each for owner in kinds for each in codec.reflection().properties(owner))
+        properties = (each for owner in kinds for each in types.properties(owner))
         found = next((each for each in properties if part in each[:2]), None)
         if found is None:
             return None
@@ -47,18 +47,18 @@ def _followed(codec: Codec, kind: Any, parts: Sequence[str], allow_groups: bool)
     return None if is_group and not allow_groups else path
 
 
-def class_of(codec: Codec, kind: Any, wire: str) -> Any:
+def class_of(types: Reflection, kind: Any, wire: str) -> Any:
     """The class of the property `wire` of the class `kind`."""
-    return next(kinds[0] for _, name, kinds, _ in codec.reflection().properties(kind) if name == wire)
+    return next(kinds[0] for _, name, kinds, _ in types.properties(kind) if name == wire)
 
 
-def capability_names(codec: Codec, kind: Any, depth: int = 0) -> Iterator[str]:
+def capability_names(types: Reflection, kind: Any, depth: int = 0) -> Iterator[str]:
     """The names on the wire of all capabilities in the class `kind`."""
-    for _, wire, kinds, is_group in codec.reflection().properties(kind):
+    for _, wire, kinds, is_group in types.properties(kind):
         if not is_group:
             yield wire
         for inner in _classes(kinds) if depth < _MAX_DEPTH else ():
-            yield from (f"{wire}.{name}" for name in capability_names(codec, inner, depth + 1))
+            yield from (f"{wire}.{name}" for name in capability_names(types, inner, depth + 1))
 
 
 def _classes(kinds: list[type]) -> list[type]:

@@ -75,12 +75,12 @@ def meant_by(stub: type[Any], name: Any) -> str | tuple[str, ...] | None:
     for each in (stub, *_other_stubs(stub)):
         if each.CAPABILITIES is not None:
             outer, kind = each.CAPABILITIES
-            path = capability_path(each.CODEC, kind, outer, name)
+            path = capability_path(each.CODEC.reflection(), kind, outer, name)
             if path is not None:
                 return path if each is stub else None
     if name.startswith("_"):
         return name
-    names = [*capability_names(stub.CODEC, stub.CAPABILITIES[1])]
+    names = [*capability_names(stub.CODEC.reflection(), stub.CAPABILITIES[1])]
     expected = _listed((_nearest(name, methods) + nearest_names(name, names)) or [*sorted(methods), *names])
     text = f"{stub.__name__} has no such method or capability: expected {expected}"
     raise ValueError(f"supports(){caller()} got {shown(name)}, and {text}")
