@@ -199,12 +199,14 @@ class Remote:
         found: Mapping[str, Any] | None = getattr(self._peer, "announced", None)
         return found
 
-    def _said(self, name: str, kind: Any) -> Any:
+    def _said(self, name: str, kind: type[T]) -> T | None:
         """What the peer has said of itself in a property; None before. What does not fit is as if it were absent."""
         if (said := self._announced()) is not None:
-            for raw in (said.get(name), {}):
+            values: tuple[Any, ...] = (said.get(name), {})
+            for raw in values:
                 with suppress(DecodeError):
-                    return self.CODEC.decode(kind, raw)
+                    found: T = self.CODEC.decode(kind, raw)
+                    return found
         return None
 
     if not TYPE_CHECKING:
