@@ -336,3 +336,8 @@ class InFlight:
         if found is not None:
             logger.error("on_error returned %s, which is no RequestError", excerpt(found))
         return InternalError()
+
+
+def responds(task: asyncio.Task[Any] | None) -> bool:
+    """True for the task that runs the handler of a request, and sends the response before it ends."""
+    return task is not None and getattr(task.get_coro(), "cr_code", None) is InFlight._respond.__code__
