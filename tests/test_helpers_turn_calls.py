@@ -195,7 +195,7 @@ def test_a_call_that_has_ended_with_its_turn_reports_nothing_more(acp: Any, is_c
         calls = helpers.ToolCalls(agent.client, params.session_id, agent.turns)
         kept.extend([await calls.start(name, name) for name in "ab"])
         await calls.end("b")
-        kept.append(asyncio.create_task(asks((await calls.start("c", "c", status="pending")))))
+        kept.append(asyncio.create_task(asks(await calls.start("c", "c", status="pending"))))
         await agent.client.session_update(told(helpers, acp, "started"))
         if is_cancelled:
             await asyncio.Event().wait()

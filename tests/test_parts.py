@@ -362,9 +362,7 @@ def test_a_part_of_which_only_compiled_files_are_left_is_missing(tmp_path: Path)
     def ran() -> str:
         given = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         command = [sys.executable, "-c", program]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=60, check=False)
         return done.stderr
 
     build_package(tmp_path / "acp", "--with", "trace")

@@ -1,15 +1,11 @@
-"""What opens with a stored session and closes with it, and the tools of its MCP servers."""
+"""What opens with a stored session and closes with it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -282,9 +278,7 @@ def test_random_requests_open_and_close_in_pairs(acp: Any, tmp_path: Path, seed:
 
 
 @pytest.mark.parametrize("how", ["end", "fail", "cancel"])
-def test_tool_calls_that_the_end_of_a_turn_ends_are_saved_before_the_answer(
-    acp: Any, tmp_path: Path, how: str
-) -> None:
+def test_tool_calls_that_the_end_of_a_turn_ends_are_saved_before_the_answer(acp: Any, tmp_path: Path, how: str) -> None:
     helpers = helpers_of(acp)
     store = helpers.SqliteStore(tmp_path / "s.db")
 
@@ -335,120 +329,3 @@ def test_what_the_end_of_a_cancelled_request_ends_is_saved_before_the_answer(
             return [json.loads(each) for each in await store.entries(session, 0, 100)]
 
     assert [each["status"] for each in run(main()) if "toolCallId" in each] == ["in_progress", "failed"]
-
-
-# --- Tools of MCP servers --------------------------------------------------------------------------------------------
-
-
-class SeveralErrors(Exception):  # noqa: N818
-    """As a group of errors, which Python 3.10 does not have."""
-
-    exceptions = (ValueError("it broke"),)
-
-
-class Server:
-    """A server of a library that stands in for `mcp`."""
-
-    def __init__(self, program: Any) -> None:
-        if program.command == "missing":
-            raise FileNotFoundError("there is no such program")
-        self.name = program.command
-
-    async def __aenter__(self) -> Server:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        OPEN.remove(self.name)
-
-    async def list_tools(self) -> Any:
-        OPEN.append(self.name)
-        found = [SimpleNamespace(name=name, description=None, input_schema={"type": "object"}) for name in "ab"]
-        return SimpleNamespace(tools=found)
-
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
-        if arguments.get("how") == "raise":
-            raise SeveralErrors
-        content = [SimpleNamespace(type="text", text=f"{self.name} {name}"), SimpleNamespace(type="image")]
-        return SimpleNamespace(content=content, is_error=arguments.get("how") == "fail")
-
-
-OPEN: list[str] = []
-
-
-@asynccontextmanager
-async def session_tools(helpers: Any, *commands: str) -> AsyncGenerator[Any, None]:
-    servers = [helpers.StdioParameters(name=each, command=each, args=[], env={}, cwd=None) for each in commands]
-    tools = helpers.SessionTools(servers)
-    yield tools
-    await tools.close()
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("mcp")
-    vars(module).update(Client=Server, StdioServerParameters=SimpleNamespace)
-    monkeypatch.setitem(sys.modules, "mcp", module)
-    OPEN.clear()
-
-
-@pytest.mark.usefixtures("library")
-def test_tools_of_servers(packages: Packages) -> None:
-    helpers = helpers_of(packages(V1))
-
-    async def main() -> None:
-        async with session_tools(helpers, "one", "missing", "two") as tools:
-            found = {each.name: each for each in await tools.list()}
-            assert [*found] == ["a", "b", "two_a", "two_b"]
-            assert (found["two_a"].server, found["two_a"].description) == ("two", "")
-            assert await found["two_a"]() == "two a\n[image]"
-            assert tools.errors == {"missing": "there is no such program"}
-            for how, text in (("fail", "one b"), ("raise", "it broke")):
-                with pytest.raises(helpers.SessionToolError, match=text):
-                    await found["b"](how=how)
-            assert OPEN == ["one", "two"]
-        assert OPEN == []
-        with pytest.raises(helpers.SessionToolError, match="the server one is not connected"):
-            await found["a"]()
-
-    run(main())
-
-
-def test_without_the_library_a_session_has_no_tools(packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)  # type: ignore[arg-type]
-    helpers = helpers_of(packages(V1))
-
-    async def main() -> None:
-        async with session_tools(helpers, "one") as tools:
-            assert await tools.list() == []
-            assert "pip install" in tools.errors["one"]
-        async with session_tools(helpers) as tools:
-            assert await tools.list() == []
-            assert tools.errors == {}
-
-    run(main())
-
-
-@pytest.mark.usefixtures("library")
-def test_a_call_is_cancelled_with_its_task(packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
-    helpers = helpers_of(packages(V1))
-    ended: list[str] = []
-
-    async def call_tool(self: Any, name: str, arguments: dict[str, Any]) -> Any:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append(name)
-
-    monkeypatch.setattr(Server, "call_tool", call_tool)
-
-    async def main() -> None:
-        async with session_tools(helpers, "one") as tools:
-            first, _ = await tools.list()
-            task = asyncio.ensure_future(first())
-            await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    run(main())
-    assert ended == ["a"]
