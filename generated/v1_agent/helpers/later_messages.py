@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from .._runtime.decision import called_by, explains
-from .._runtime.in_flight import responds
+from .._runtime.in_flight import InFlight
 from .turns import Turns
 
 __all__ = ["after_response", "after_turn"]
@@ -39,7 +39,7 @@ def after_response(work: Coroutine[Any, Any, object]) -> None:
     """
     _check(work)
     task = asyncio.current_task()
-    if task is None or not responds(task):
+    if task is None or not InFlight.responds(task):
         work.close()
         raise RuntimeError(
             f"after_response{called_by()} is not called in the handler of a request: no response follows here; "
