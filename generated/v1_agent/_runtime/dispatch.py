@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
 from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
-from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._decode import DecodeError, path_text
+from ._lenient import Drop, drop, drops_belong_to, reporting_drops
+from .places import caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -218,7 +220,6 @@ def check_name(method: object) -> None:
     """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
     if not isinstance(method, str):
         from .mistakes import shown
-        from .places import caller
 
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 

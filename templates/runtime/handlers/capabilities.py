@@ -7,7 +7,8 @@ from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
 from ._base import MISFITS, Gate, Method, Struct
-from ._decode import DecodeError, Drop
+from ._decode import DecodeError
+from ._lenient import Drop
 from .decision import explains
 from .dispatch import Codec, Handler, overrides, wire_name
 from .log import logger

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import ProtocolInfo, part_module
+from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import (
@@ -28,6 +28,7 @@ from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
+from .places import part_module
 from .transport import ByteTransport, Transport, carrying_messages
 
 
@@ -333,6 +334,15 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
     """The mapping of factories by version, if `factory` is one."""
     found: Any = factory
     return found if isinstance(factory, Mapping) else None
+
+
+def only_factory(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> Factory:
+    """The factory in a mapping for a package of one version. Raises `ValueError` for other versions than that."""
+    only = max(protocols)
+    if [*factories] != [only]:
+        named = " and ".join(map(repr, factories)) or "none"
+        raise ValueError(f"this package has version {only} of the protocol alone: the mapping has {named}")
+    return factories[only]
 
 
 def check_factory(factory: Any, role: str, other: Any) -> None:
