@@ -159,6 +159,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
             "pipes": (),
             "standard_streams": (),
             "hop": (),
+            "introductions": (),
             "overriding": ("Call",),
             "passing": (),
             "process": (),

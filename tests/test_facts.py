@@ -16,7 +16,7 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
-from acpgen.schema.facts import Negotiation, Unsupported, fitting_facts, read_facts
+from acpgen.schema.facts import Introduction, Negotiation, Unsupported, fitting_facts, read_facts
 from acpgen.schema.session_facts import SessionFacts, TaskFacts, TurnFacts, Updates
 from tests.command_line import build_package, run_acpgen
 from tests.published import published
@@ -143,6 +143,8 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
     assert model.negotiation == Negotiation(
         method="initialize",
         version="protocolVersion",
+        params=Introduction(capabilities="capabilities", info="info"),
+        result=Introduction(capabilities="capabilities", info="info"),
         unsupported=Unsupported(
             code=-32022,
             data="UnsupportedProtocolVersionErrorData",

@@ -8,6 +8,7 @@ from acpgen.emit.conversions import TYPES, DecodeExpressions, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.ir import names
+from acpgen.ir.gates import tags_that_do_not_count
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord, Side
@@ -125,8 +126,10 @@ def _gate_argument(gate: Gate, model: ir.Model) -> Code:
     """The argument `capability` of a record: that of a capability gate."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
-    opening = literal(_opening_value(ir.Ref(root), gate.paths[0], model))
-    return Code(enclosed("capability=Gate(", [identifier(TYPES + root), paths, opening], "),", indent=8)[:-1])
+    arguments = [identifier(TYPES + root), paths, literal(_opening_value(ir.Ref(root), gate.paths[0], model))]
+    if (but := tags_that_do_not_count(gate, model)) is not None:
+        arguments.append(tuple_of([literal(but[0]), tuple_of(map(literal, but[1]))]))
+    return Code(enclosed("capability=Gate(", arguments, "),", indent=8)[:-1])
 
 
 def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> str | None:

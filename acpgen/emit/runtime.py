@@ -65,8 +65,10 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
     "_decode": ("DecodeError",),
     "_lenient": ("Drop",),
+    "capability_names": (),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
+    "gates": (),
     "misnamed": (),
     "mistakes": (),
     "places": (),
@@ -75,10 +77,12 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "capabilities": ("CapabilityError", "advertise"),
+    "advertising": ("advertise",),
+    "capabilities": ("CapabilityError",),
     "connection": ("Connection",),
     "endpoint": (),
     "in_flight": (),
+    "introduction": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "options": ("ConnectionOptions",),

@@ -416,6 +416,24 @@ class Model:
         requests = (method for method in self.methods if method.kind is MethodKind.REQUEST)
         return next((method for method in requests if how is not None and method.wire == how.method), None)
 
+    def introduction(self, side: Side) -> tuple[Field | None, Field | None]:
+        """The properties in which a side says what it can do, and which program it is: each is of a class of its own.
+
+        The side that handles the request which negotiates the version does so in the result.
+        """
+        how, method = self.negotiation, self.negotiating
+        if how is None or method is None:
+            return None, None
+        stated, message = (how.result, method.result) if side in method.handlers else (how.params, method.params)
+        owner = self.definition(message) if message is not None else None
+        fields = {field.wire: field for field in owner.fields} if isinstance(owner, Struct) else {}
+        capabilities, info = (fields.get(wire or "") for wire in (stated.capabilities, stated.info))
+        return self._of_a_class(capabilities), self._of_a_class(info)
+
+    def _of_a_class(self, field: Field | None) -> Field | None:
+        found = field.type.inner if field is not None and isinstance(field.type, Nullable) else field and field.type
+        return field if found and isinstance(self.definition(found), Struct) else None
+
     def definition(self, expression: TypeExpr) -> Definition | None:
         """The definition that `expression` refers to; None if it is no reference."""
         return self.by_name[expression.name] if isinstance(expression, Ref) else None

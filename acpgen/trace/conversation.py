@@ -11,6 +11,7 @@ from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
+from acpgen.ir.gates import Tags, counts, tags_that_do_not_count
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
 from acpgen.schema.gates import Gate
@@ -239,8 +240,8 @@ class Conversation:
 
     def _lacks(self, gate: Gate) -> bool:
         """Whether capabilities were advertised, but not that of the gate."""
-        name = class_name(gate.root)
-        return name in self._announced and not any(_is_open(self._announced[name], path) for path in gate.paths)
+        name, but = class_name(gate.root), tags_that_do_not_count(gate, self.model)
+        return name in self._announced and not any(_is_open(self._announced[name], path, but) for path in gate.paths)
 
     def _ask(self, entry: TraceEntry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
@@ -356,7 +357,9 @@ def _is_id(value: Any) -> bool:
     return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
 
 
-def _is_open(value: Any, path: tuple[str, ...]) -> bool:
+def _is_open(value: Any, path: tuple[str, ...], but: Tags | None) -> bool:
     for wire in path:
         value = value.get(wire) if isinstance(value, dict) else None
-    return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(value))
+    if isinstance(value, list):
+        return any(counts(item, but) for item in value)
+    return value is True or isinstance(value, dict)

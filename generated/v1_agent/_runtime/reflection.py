@@ -112,6 +112,26 @@ class Reflection:
         """The encoder of a class of `types`; None for all else."""
         return partial(self._write_object, kind) if self._is_type(kind) else None
 
+    def properties(self, kind: type) -> list[tuple[str, str, list[type], bool]]:
+        """The properties of a class of `types` that may be true, an object of a class, or an array.
+
+        Each has its name in Python, that on the wire, what it may be (bool, list, classes), and True if it is an object
+        in any case: it may be neither null nor absent without a default.
+        """
+        found: list[tuple[str, str, list[type], bool]] = []
+        for each in self._shape(kind)[0]:
+            parts, is_nullable = _parts(self._resolved(each.hint))
+            kinds = [inner for part in parts for inner in self._kinds(_limits(part)[0])]
+            is_object = not (is_nullable or each.may_be_unset or {bool, list}.intersection(kinds))
+            found += [(each.name, each.wire, kinds, is_object)] if kinds else []
+        return found
+
+    def _kinds(self, hint: Any) -> Iterator[type]:
+        if hint is bool or get_origin(hint) is list:
+            yield get_origin(hint) or bool
+        elif get_origin(hint) is not dict:
+            yield from self._classes(hint)
+
     def _is_type(self, kind: Any) -> bool:
         name = getattr(kind, "__name__", "")
         return self._types.get(name) is kind and _is_class(kind) and name not in (Struct.__name__, self._details.base)

@@ -284,16 +284,26 @@ class Unsupported(Record):
     supported: str
 
 
+class Introduction(Record):
+    """The properties of a message in which a peer says what it can do, and which program it is, if any."""
+
+    capabilities: str | None = None
+    info: str | None = None
+
+
 class Negotiation(Record):
     """The request `method` negotiates the version, which is the property `version` of its params.
 
     `least` holds the smallest valid value of each other required property: params for a later version may lack them.
-    Without `unsupported`, a request for an earlier version is answered with this version.
+    Without `unsupported`, a request for an earlier version is answered with this version. Its `params` and its `result`
+    introduce a peer each.
     """
 
     method: str
     version: str
     least: Mapping[str, Any]
+    params: Introduction = Introduction()
+    result: Introduction = Introduction()
     unsupported: Unsupported | None = None
 
 
@@ -315,12 +325,18 @@ class Gate(Record):
 
     It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
     empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
-    `{}` does, as the value is an array or needs properties.
+    `{}` does, as the value is an array or needs properties. Items of an array do not count whose property `but[0]` is
+    one of `but[1]`.
     """
 
     advertised_in: Any
     paths: tuple[tuple[str, ...], ...]
     says_yes: Literal["true", "{}"] | None
+    but: tuple[str, tuple[str, ...]] | None = None
+
+    def __str__(self) -> str:
+        others = "" if self.but is None else f" (other than {' and '.join(self.but[1])})"
+        return " or ".join(".".join(path) for path in self.paths) + others
 
 
 class Payload(Record):

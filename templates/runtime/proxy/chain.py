@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 
 from ...errors import InvalidRequestError
 from .._base import Cancellation, Record
-from ..capabilities import value_at
 from ..dispatch import ConnectionClosed, PeerKind
+from ..gates import value_at
 from ..log import logger
 from ..message import Message, Unreadable, dumps_json
 from ..options import ConnectionOptions

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -27,6 +27,7 @@ from ..read_loop import Response
 from ..transport import ByteTransport, Transport
 from .chain import form_of
 from .forms import FORMS
+from .introductions import Introductions
 from .overriding import Neighbour, Override, Passing, Route, override_of
 from .passing import Asked, Passed, with_text
 
@@ -47,6 +48,10 @@ class Versions(Protocol):
     tells: bool
     proxy: Passing | None
     hops: list[Hop]
+
+    def introductions(self, side: Neighbour) -> Introductions:
+        """What a side says of itself: nothing so far."""
+        ...
 
     def negotiates(self, hop: Hop, method: str) -> bool:
         """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""
@@ -101,6 +106,7 @@ class Hop:
         )
         self.peer_kind: PeerKind = self.endpoint.peer_kind
         self.side: Neighbour = side
+        self.introductions = relay.introductions(side)
         self.route: Callable[[Message], Route | None] = lambda _: None
         self._relay = relay
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
@@ -206,7 +212,7 @@ class Hop:
             error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
             return endpoint.in_flight.refuse(error, message)
-        asked = Asked(message)
+        asked = Asked(message, self.introductions.begin(message.method, message.value))
         request_id = self._open[asked.key] = other.endpoint.pending.add(None, partial(self._answer, asked, other))
         endpoint.in_flight.defer(asked.key)
         try:
@@ -247,12 +253,15 @@ class Hop:
             try:
                 message = with_text(response)
                 self._relay.answered(other, asked.method, message)
+                if message.kind == "result":
+                    other.introductions.result(asked.method, message.value)
             except Exception as error:
                 log_failure("making a proxy", error)
                 message = _failed(InternalError())
         else:
             message = _failed(other.lost(response) if isinstance(response, ConnectionClosed) else response)
         self._cancelled.discard(self._open.pop(asked.key))
+        self.introductions.end(asked.said, keep=message.kind == "result")
         rest = self.endpoint.in_flight.answer(asked.key, message.with_id(asked.id, asked.id_text))
         if rest is not None and isinstance(response, ConnectionClosed):
             self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
@@ -283,6 +292,11 @@ class Hop:
         """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
         return self.endpoint.check_loop()
 
+    @property
+    def announced(self) -> Mapping[str, Any] | None:
+        """The properties by which this side has introduced itself, as JSON; None before."""
+        return self.introductions.latest
+
     def hand_over_reading(self) -> None:
         """Let another task read what this side says, if this one does so and handles a notification."""
         self.endpoint.hand_over_reading()
@@ -291,7 +305,9 @@ class Hop:
         """Send a request, and wait for its result."""
         override, endpoint = override_of.get(), self.endpoint
         if override is None:
-            return await endpoint.request(method, params)
+            result = await endpoint.request(method, params)
+            self.introductions.result(method, result)
+            return result
         if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
             return override.agreed
         endpoint.check_loop()
@@ -304,6 +320,7 @@ class Hop:
             result = await endpoint.request(method, params, listener=listener)
         finally:
             override.waiting -= 1
+        self.introductions.result(method, result)
         if self._relay.must_switch(self, method, result):
             raise _Switched(result)
         return result
@@ -360,8 +377,22 @@ class Hop:
         """Call the method of the proxy for the message of the context; returns its result as JSON."""
         override, task = override_of.get(), asyncio.current_task()
         assert override is not None and task is not None
-        if override.message.kind == "request":
+        is_request = override.message.kind == "request"
+        if is_request:
             task.add_done_callback(override.end)  # after the response was sent
+        try:
+            with self.introductions.handling(method if is_request else "", params):
+                return await self._call_route(override)
+        except ConnectionClosed as reason:
+            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
+            if not gone:
+                raise
+            if is_request:
+                raise gone[0].lost(reason) from reason
+            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
+            return None
+
+    async def _call_route(self, override: Override) -> Any:
         try:
             return await override.call(self._relay.proxy, self.other, self.options.on_drop)
         except _Switched as switched:
@@ -372,14 +403,6 @@ class Hop:
                 return switched.result
             override.route = found
             return await override.call(self._relay.proxy, self.other, self.options.on_drop)
-        except ConnectionClosed as reason:
-            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
-            if not gone:
-                raise
-            if override.message.kind == "request":
-                raise gone[0].lost(reason) from reason
-            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
-            return None
 
 
 def _misplaced(message: Message) -> RequestError:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from ...errors import InternalError, InvalidRequestError
+from .._base import Record
 from ..log import one_line
 from ..message import (
     MAX_ID_BYTES,
@@ -244,16 +245,23 @@ def _skip(text: str, at: int) -> int:
 # --- Between a conductor and its proxies ------------------------------------------------------------------------------
 
 
+class Said(Record):
+    """What a message has said of its side: the text, None if it is too large."""
+
+    text: bytes | None
+
+
 class Asked:
     """A request that was passed on: only the parts that its response needs, as its text may be large."""
 
-    __slots__ = ("id", "id_text", "key", "method")
+    __slots__ = ("id", "id_text", "key", "method", "said")
 
-    def __init__(self, request: Passed) -> None:
+    def __init__(self, request: Passed, said: Said | None) -> None:
         self.id = request.id
         self.id_text = request.text_of("id") or "null"
         self.key: object = self if request.id is None else request.id
         self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
+        self.said = said
 
 
 def unwrap(message: Passed) -> Passed | None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError
 from ._runtime._lenient import Drop
-from ._runtime.capabilities import CapabilityError, advertise
+from ._runtime.advertising import advertise
+from ._runtime.capabilities import CapabilityError
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
