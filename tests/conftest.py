@@ -74,6 +74,7 @@ SAMPLED = {
     "test_diff_rules": 4,
     "test_fragment_examples::test_an_example_is_a_message": 2,
     "test_frameworks::test_a_client_of_the_official_sdk": 4,
+    "test_frameworks::test_a_client_of_the_typescript_sdk": 4,
     "test_frameworks::test_a_cancellation_in_the_middle_of_a_tool": 2,
     "test_frameworks::test_a_refusal": 2,
     "test_frameworks::test_random_cancellations": 4,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterable
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,7 @@ else:
     import tomli as tomllib
 
 EXAMPLES = REPOSITORY / "examples" / "frameworks"
+WATCHED = REPOSITORY / "tests" / "frameworks_watched.py"
 SECONDS = 300.0
 NOTES = "My favourite colour is blue.\n"
 CONVERSATION = ("correct", "count 3", "call greet", "remember")
@@ -42,6 +46,7 @@ KINDS = {
 """The kinds of the updates for each prompt, whatever the framework."""
 SERVER = '''
 import os, sys
+import anyio
 from pathlib import Path
 from mcp.server import MCPServer
 server = MCPServer("greetings")
@@ -50,6 +55,12 @@ server = MCPServer("greetings")
 def greet() -> str:
     """Say hello."""
     return "hello"
+
+@server.tool()
+async def linger() -> str:
+    """Wait for ever."""
+    await anyio.sleep_forever()
+    return "late"
 
 Path(sys.argv[1]).write_text(str(os.getpid()))
 server.run()
@@ -119,6 +130,11 @@ class Project:
         (self.folder / "notes.txt").write_text(NOTES)
 
     @property
+    def helpers(self) -> Any:
+        """The helpers of the package of the client."""
+        return helpers_of(self.acp)
+
+    @property
     def command(self) -> list[str]:
         """The command of the agent."""
         return [self.interpreter, str(self.script), str(self.home / "sessions.db")]
@@ -141,11 +157,14 @@ class Project:
         return True
 
     @asynccontextmanager
-    async def talk(self, *, answer: str = "allow_once") -> AsyncGenerator[Any, None]:
+    async def talk(
+        self, answer: str | Callable[[Any], Any] = "allow_once", *, watched: bool = False
+    ) -> AsyncGenerator[Any, None]:
         """A scripted client of the agent, which ends with it, and without a complaint."""
-        helpers = helpers_of(self.acp)
+        helpers = self.helpers
+        python, *command = self.command
         process = await asyncio.create_subprocess_exec(
-            *self.command,
+            *(python, str(WATCHED), *command) if watched else (python, *command),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -153,7 +172,8 @@ class Project:
         )
         assert process.stderr is not None
         complaints = asyncio.ensure_future(process.stderr.read())
-        client = helpers.ScriptedClient(answers={"session/request_permission": helpers.choose(answer)})
+        chosen = helpers.choose(answer) if isinstance(answer, str) else answer
+        client = helpers.ScriptedClient(answers={"session/request_permission": chosen})
         client.wait_seconds = SECONDS
         try:
             async with client.connected(Lines(process)) as talking:
@@ -165,6 +185,55 @@ class Project:
             text = (await complaints).decode()
         assert code == 0, text
         assert not re.search("Traceback|was destroyed|never retrieved|never awaited", text), text
+
+
+class TypeScript:
+    """A client of the TypeScript SDK that starts `command`, an agent, and does what lines of JSON tell it."""
+
+    def __init__(self, node: Iterable[str], sdk: Path, answers: Path, command: Iterable[str]) -> None:
+        peer = REPOSITORY / "tests" / "interop" / "ts_peer.mjs"
+        self._command = [*node, str(peer), "client", "1", str(sdk), str(answers), *command]
+        self._told: dict[int, dict[str, Any]] = {}
+        self._count = 0
+
+    def __enter__(self) -> TypeScript:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._timer = threading.Timer(SECONDS, self._process.kill)
+        self._timer.start()
+        self.ask("initialize", protocolVersion=1, clientCapabilities={})
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        rest, _ = self._process.communicate()
+        self._timer.cancel()
+        assert error[0] is not None or json.loads(rest.splitlines()[-1]) == {"exit": 0}
+
+    def begin(self, method: str, **params: Any) -> int:
+        """Send a request or a notification; returns the number for `end`."""
+        return self._order("say", {"method": method, "params": params, "key": self._count})
+
+    def end(self, number: int) -> Any:
+        """The result of a request, or what came instead."""
+        while number not in self._told:
+            assert self._process.stdout is not None
+            line = json.loads(self._process.stdout.readline())
+            self._told[line.pop("id")] = line
+        return self._told[number].get("result", self._told[number])
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """The result of a request."""
+        return self.end(self.begin(method, **params))
+
+    def log(self, count: int = 0) -> list[Any]:
+        """All messages of the agent; waits until there are so many."""
+        return list(self.end(self._order("seen", {"count": count}))["log"])
+
+    def _order(self, order: str, params: Any) -> int:
+        assert self._process.stdin is not None
+        self._count += 1
+        self._process.stdin.write(json.dumps({"id": self._count, "order": order, "params": params}) + "\n")
+        self._process.stdin.flush()
+        return self._count
 
 
 def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
