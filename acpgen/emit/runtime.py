@@ -74,9 +74,10 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "capabilities": ("CapabilityError", "advertise"),
+    "capabilities": ("advertise",),
     "connection": ("Connection",),
     "endpoint": (),
+    "gates": ("CapabilityError",),
     "in_flight": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
