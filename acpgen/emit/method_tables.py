@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
+from acpgen.emit.conversions import TYPES, DecodeExpressions, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -24,7 +24,7 @@ class RecordView:
     """
 
     def __init__(
-        self, method: ir.Method, reading: Reading, writing: Writing, *, is_handled: bool, is_called: bool
+        self, method: ir.Method, reading: DecodeExpressions, writing: Writing, *, is_handled: bool, is_called: bool
     ) -> None:
         self._method = method
         self._model = reading.model
@@ -103,7 +103,7 @@ class TableView:
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
         methods = [method for method in model.methods if side in method.handlers]
-        reading, writing = Reading(model), Writing(model)
+        reading, writing = DecodeExpressions(model), Writing(model)
         self.views = [
             RecordView(method, reading, writing, is_handled=is_handled, is_called=is_called)
             for method in _beside_twins(methods)

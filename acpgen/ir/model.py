@@ -20,7 +20,7 @@ from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
 from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
-from acpgen.schema.session_facts import Sessions
+from acpgen.schema.session_facts import SessionFacts
 from acpgen.schema.value_gates import GatedPart
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ class Model:
     errors: Errors
     envelope: Envelope
     negotiation: Negotiation | None
-    sessions: Sessions | None
+    sessions: SessionFacts | None
 
     @cached_property
     def by_name(self) -> Mapping[str, Definition]:

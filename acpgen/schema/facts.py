@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gates, check_gates, fitting_gates, read_gates
-from acpgen.schema.session_facts import Sessions, fitting_sessions, read_sessions
+from acpgen.schema.session_facts import SessionFacts, fitting_sessions, read_sessions
 from acpgen.schema.value_gates import check_value_gates, stated_values
 from acpgen.schema.walk import has_property, methods_of, schema_map
 
@@ -70,7 +70,7 @@ class Facts:
     gates: Gates = field(default_factory=dict)
     values: Gates = field(default_factory=dict)
     negotiation: Negotiation | None = None
-    sessions: Sessions | None = None
+    sessions: SessionFacts | None = None
 
 
 NO_FACTS = Facts()
