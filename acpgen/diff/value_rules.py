@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from acpgen.diff.findings import Effect, Found, Place, Use, Wire, risks
+from acpgen.diff.findings import Effect, Found, Place, Use, WireVerdict, risks
 from acpgen.diff.method_rules import states_gates
 from acpgen.diff.rules import ModelPair, RuleTable
 from acpgen.ir import model as ir
@@ -18,7 +18,7 @@ VALUES = RuleTable[ModelPair]()
 
 _Key = tuple[str, tuple[str, ...], str | None]
 """A value: its definition by the name in NEW, the properties, and the tag or constant."""
-_LOSES = Effect(Wire.LOSES, Wire.LOSES)
+_LOSES = Effect(WireVerdict.LOSES, WireVerdict.LOSES)
 
 
 @VALUES.pair(

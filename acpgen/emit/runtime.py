@@ -75,9 +75,9 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("advertise",),
+    "closed_gates": ("CapabilityError",),
     "connection": ("Connection",),
     "endpoint": (),
-    "gates": ("CapabilityError",),
     "in_flight": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),

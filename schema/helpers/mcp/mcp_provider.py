@@ -15,9 +15,9 @@ from secrets import token_hex
 from typing import Any, Final
 
 from .._base import UNSET
+from ..closed_gates import CapabilityError
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, RequestCancelledError, RequestError
-from ..gates import CapabilityError
 from ..types import (
     McpError,
     McpServerAcp,

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from .._base import Gate, Method
 from ..capabilities import is_open
+from ..closed_gates import closed_places, find_closed
 from ..errors import InternalError, MethodNotFoundError, RequestError
-from ..gates import closed_places, find_closed
 from ..methods import GATED_VALUES
 from ..transport import ByteTransport
 

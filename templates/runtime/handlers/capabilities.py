@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 
 from ._base import MISFITS, Gate, Method, Struct
 from ._decode import DecodeError, Drop
+from .closed_gates import Check, Place, checks, closed_places
 from .decision import explains
 from .dispatch import Codec, Handler, overrides, wire_name
-from .gates import Check, Place, checks, closed_places
 from .log import logger
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from ..errors import RequestError
 from ._base import ProtocolInfo, part_module
 from ._decode import excerpt
 from .capabilities import Capabilities
+from .closed_gates import CapabilityError, find_closed
 from .dispatch import (
     ConnectionClosed,
     Handler,
@@ -24,7 +25,6 @@ from .dispatch import (
     overrides,
 )
 from .endpoint import Endpoint
-from .gates import CapabilityError, find_closed
 from .in_flight import Sent
 from .log import logger
 from .message import Message
