@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from acpgen.diff.findings import Effect, Found, Place, Use, WireVerdict, risks
+from acpgen.diff.findings import ChangePlace, Effect, Found, Use, WireVerdict, risks
 from acpgen.diff.method_rules import states_gates
 from acpgen.diff.rules import ModelPair, RuleTable
 from acpgen.ir import model as ir
@@ -88,10 +88,10 @@ def _has(model: ir.Model, name: str, properties: tuple[str, ...], value: str | N
             return value is None
 
 
-def _place(key: _Key) -> Place:
+def _place(key: _Key) -> ChangePlace:
     name, properties, value = key
     path = ".".join(properties)
-    return Place(type=name, member=value if not path else path if value is None else f"{path}={value}")
+    return ChangePlace(type=name, member=value if not path else path if value is None else f"{path}={value}")
 
 
 def _senders(gate: Gate, model: ir.Model) -> list[Side]:
