@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 # fmt: off
 from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError, Drop
-from ._runtime.capabilities import CapabilityError, advertise
+from ._runtime.capabilities import advertise
+from ._runtime.closed_gates import CapabilityError
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, cast
 
 if sys.version_info < (3, 10):
     raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
@@ -362,6 +362,22 @@ class Gate(Record):
     advertised_in: Any
     paths: tuple[tuple[str, ...], ...]
     says_yes: Literal["true", "{}"] | None
+
+
+Step: TypeAlias = "str | tuple[str | None, str] | None"
+"""The property of this name; or a tag and its text, which is that of the value itself without a tag; or, for None, each
+item of an array or a map."""
+
+
+class GatedValues(Record):
+    """Values that may be sent only if the peer has advertised a capability.
+
+    Each of the `places` is the kind and the method of a message, and the steps to the value from the params or the
+    result. Null and an empty array say nothing, and need no capability.
+    """
+
+    capability: Gate
+    places: tuple[tuple[Literal["request", "notification", "result"], str, tuple[Step, ...]], ...]
 
 
 class Payload(Record):

@@ -10,21 +10,12 @@ from typing import Any, Literal, TypeVar
 
 from ._base import MISFITS, Gate, Method, Struct
 from ._decode import DecodeError, Drop
+from .closed_gates import Check, Place, checks, closed_places
 from .decision import explains
 from .dispatch import Codec, Handler, overrides, wire_name
 from .log import logger
 
 T = TypeVar("T")
-
-
-class CapabilityError(Exception):
-    """The peer has not advertised the capability that `method` needs, so nothing was sent."""
-
-    def __init__(self, method: str, gate: Gate) -> None:
-        self.method = method
-        self.gate = gate
-        paths = " or ".join(".".join(path) for path in gate.paths)
-        super().__init__(f"{method} needs {paths}, which the peer has not advertised in {gate.advertised_in.__name__}")
 
 
 class ProvisionalCapabilities:
@@ -47,7 +38,9 @@ class Capabilities:
         self._handler = handler
         self._is_checked = is_checked
         methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
+        self._gates_of_values = {values.capability for values in handler.GATED_VALUES}
         kinds = {method.capability.advertised_in for method in methods if method.capability is not None}
+        kinds.update(gate.advertised_in for gate in self._gates_of_values)
         self._advertising = {
             (method.name, part): kind
             for method in methods
@@ -60,22 +53,27 @@ class Capabilities:
         self._notification_gates = _gates_of_peer(handler, "notification")
         self._open: dict[Any, frozenset[Gate]] = {}
         self._provisional: list[ProvisionalCapabilities] = []
+        self.request_checks: dict[str, Check] = {}
+        """The checks of requests that may need what the peer has not advertised, by their methods."""
+        self.notification_checks: dict[str, Check] = {}
+        self.closed_results: dict[str, list[Place]] = {}
+        """The places in results that the peer has not advertised."""
+        self._close()
 
     # --- Gates ---------------------------------------------------------------------------------------------------
 
-    def check_request(self, method: str) -> None:
-        """Raise `CapabilityError` if the peer has not advertised what the request needs."""
-        if (gate := self._request_gates.get(method)) is not None:
-            self._check(method, gate)
+    def _close(self) -> None:
+        """Find out what is closed, after a change of what is open. What is not checked is open."""
+        if self._is_checked:
+            requests, notifications, self.closed_results = (
+                closed_places(kind, self._handler.GATED_VALUES, self._allows)
+                for kind in ("request", "notification", "result")
+            )
+            self.request_checks = checks(self._closed(self._request_gates), requests)
+            self.notification_checks = checks(self._closed(self._notification_gates), notifications)
 
-    def check_notification(self, method: str) -> None:
-        """Raise `CapabilityError` if the peer has not advertised what the notification needs."""
-        if (gate := self._notification_gates.get(method)) is not None:
-            self._check(method, gate)
-
-    def _check(self, method: str, gate: Gate) -> None:
-        if self._is_checked and not self._allows(gate):
-            raise CapabilityError(method, gate)
+    def _closed(self, gates: dict[str, Gate]) -> dict[str, Gate]:
+        return {method: gate for method, gate in gates.items() if not self._allows(gate)}
 
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none.
@@ -95,7 +93,7 @@ class Capabilities:
 
     def _opened(self, kind: Any, raw: Any) -> frozenset[Gate]:
         """The gates of the peer that the message `raw`, of the type `kind`, opens."""
-        gates = {*self._request_gates.values(), *self._notification_gates.values()}
+        gates = {*self._request_gates.values(), *self._notification_gates.values(), *self._gates_of_values}
         return frozenset(gate for gate in gates if gate.advertised_in is kind and is_open(gate, raw))
 
     # --- Messages ------------------------------------------------------------------------------------------------
@@ -106,6 +104,7 @@ class Capabilities:
         if kind is None:
             return None
         self._provisional.append(ProvisionalCapabilities(kind, self._opened(kind, params)))
+        self._close()
         return self._provisional[-1]
 
     def end(self, provisional: ProvisionalCapabilities, *, keep: bool) -> None:
@@ -113,12 +112,14 @@ class Capabilities:
         if keep:
             self._open.setdefault(provisional.kind, provisional.gates)
         self._provisional.remove(provisional)
+        self._close()
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
         kind = self._advertising.get((method, "result"))
         if kind is not None:
             self._open[kind] = self._opened(kind, result)
+            self._close()
 
     def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
         """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
@@ -126,6 +127,7 @@ class Capabilities:
         if kind is None:
             return
         self._open[kind] = self._opened(kind, raw)
+        self._close()
         name = type(self._handler).__name__
         if missing := without_handler(self._handler, kind, raw):
             logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))

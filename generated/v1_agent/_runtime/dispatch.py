@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, GatedValues, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Handler:
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Method]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
+    GATED_VALUES: ClassVar[tuple[GatedValues, ...]] = ()
 
     def __new__(cls, *stub: Any, **named: Any) -> Self:
         """Make an instance. Raises `TypeError` with a hint for `MyAgent()`, where `MyAgent` itself should be passed."""
