@@ -101,8 +101,10 @@ def test_what_was_not_advertised_is_noted(acp: Any) -> None:
     assert run(main({}, {})) == ([terminal, of_method], [image])
     of_form = f"elicitation/create with the mode 'form' needs {root}.elicitation.form"
     assert run(main({"elicitation": {"url": {}}}, {})) == ([terminal, of_form], [image])
-    able = {"elicitation": {"form": {}}, "auth": {"terminal": True if is_v1(acp) else {}}}
-    open_ = {"promptCapabilities": {"image": True}} if is_v1(acp) else {"session": {"prompt": {"image": {}}}}
+    able: dict[str, Any] = {"elicitation": {"form": {}}, "auth": {"terminal": True if is_v1(acp) else {}}}
+    open_: dict[str, Any] = (
+        {"promptCapabilities": {"image": True}} if is_v1(acp) else {"session": {"prompt": {"image": {}}}}
+    )
     assert run(main(able, open_)) == ([], [])
 
 
