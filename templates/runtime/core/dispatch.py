@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, GatedValues, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, path_text
 from ._lenient import Drop, drop, drops_belong_to, reporting_drops
 from .gates import opens, value_at
@@ -106,6 +106,7 @@ class Handler:
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Method]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
+    GATED_VALUES: ClassVar[tuple[GatedValues, ...]] = ()
     ADVERTISES: ClassVar[tuple[str, ...]] = ()
     """Capabilities that do not follow from methods, such as `promptCapabilities.image`: `advertise` adds those of all
     classes that a class extends."""
