@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Final, Literal, TypeVar, cast, overload
 from uuid import uuid4
 
 from .._base import UNSET, UnsetType
@@ -28,6 +28,8 @@ from .form_schema import form_values, schema_of
 __all__ = ["FormError", "NoAnswer", "UrlVisit", "ask_form", "ask_url"]
 
 T = TypeVar("T")
+
+_METHOD: Final = "elicitation/create"
 
 
 class FormError(ValueError):
@@ -121,7 +123,8 @@ def ask_form(
             raise FormError(flaws)
         return form_values(cast("type[Any]", form), values) if isinstance(form, type) else values
 
-    return Decision(_ask(client, request, read, foreground))
+    is_able = client.supports(_METHOD)
+    return Decision(_ask(client, request, read, is_able=is_able, foreground=foreground))
 
 
 @explains
@@ -152,7 +155,12 @@ def ask_url(
         elicitation_id=elicitation_id or uuid4().hex,
         meta=meta,
     )
-    return Decision(_ask(client, request, lambda _: UrlVisit(client, request.elicitation_id), foreground))
+    is_able = client.supports(_METHOD)
+
+    def read(_: CreateElicitationResponseAccept) -> UrlVisit:
+        return UrlVisit(client, request.elicitation_id)
+
+    return Decision(_ask(client, request, read, is_able=is_able, foreground=foreground))
 
 
 @dataclass(frozen=True)
@@ -171,9 +179,11 @@ async def _ask(
     client: RemoteClient,
     request: CreateElicitationRequestFormSession | CreateElicitationRequestUrlSession,
     read: Callable[[CreateElicitationResponseAccept], T],
+    *,
+    is_able: bool,
     foreground: bool,
 ) -> T | NoAnswer:
-    if not client.supports("elicitation/create"):
+    if not is_able:
         return NoAnswer("unsupported")
     ask = partial(client.elicitation_create, request)
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from ..client import Client, RemoteAgent
+from ..decision import explains
 from ..types import (
     CreateElicitationRequest,
     CreateElicitationRequestForm,
@@ -167,6 +168,7 @@ def _with_default(field: FormField) -> FormField:
         return replace(field, default=None)
 
 
+@explains
 def read_entry(field: FormField, line: str) -> FormValue:
     """The value that a line stands for: options by their numbers, several with commas, and yes or no.
 
