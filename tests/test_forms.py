@@ -327,8 +327,6 @@ def test_the_client_declines_what_it_cannot_show(acp: Any) -> None:
         {"mode": "url", "message": "?", "elicitationId": "e", "url": "https://example.org"},
         {"mode": "_other", "message": "?"},
     ]
-    if acp.PROTOCOL_VERSION == 2:
-        hostile.append(request({**SCHEMA, "type": "_list"}))
 
     async def main() -> None:
         async with hand_agent(acp, form_client(acp)) as agent:
