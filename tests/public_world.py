@@ -277,6 +277,11 @@ BY_TYPE: Makers = {
     "Exception": lambda _: ValueError("x"),
     "Gate": lambda world: next(each.capability for each in world.one.AGENT_METHODS.values() if each.capability),
     "Handler": lambda world: world.handler(),
+    "CreateElicitationRequestForm": lambda world: world.sample("CreateElicitationRequestFormSession"),
+    "FormField": lambda world: world.helpers.FormField(name="a", kind="text", title="A"),
+    "FormKind": lambda _: "text",
+    "FormQuestion": lambda world: world.made("FormQuestion"),
+    "tuple[FormField, ...]": lambda _: (),
     "Handler | Choice": lambda world: world.handler(),
     "Handler | type[Handler]": lambda world: world.handler(),
     "Iterable[AvailableCommand]": lambda _: [],
@@ -333,6 +338,7 @@ BY_TYPE: Makers = {
 """An argument by the annotation of its parameter."""
 
 BY_NAME: Makers = {
+    "ask_form.form": lambda _: {"properties": {"a": {"type": "string"}}},
     "factory": lambda world: world.one.Agent if hasattr(world.one, "Agent") else world.one.Proxy,
     "connect.factory": lambda world: world.one.Client,
     "connect_http.factory": lambda world: world.one.Client,

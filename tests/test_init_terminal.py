@@ -100,6 +100,25 @@ def test_the_user_logs_in_and_sees_what_the_agent_does(project: Path) -> None:
         assert chat.end() == 0
 
 
+def test_the_user_fills_in_a_form(project: Path) -> None:
+    with chat_of(project) as chat:
+        chat.until("> ")
+        chat.press("form\n")
+        assert "\nThe agent asks for values.\n  Where to?\n  1  Answer\n  2  Decline\n" in chat.until("number> ")
+        chat.press("1\n")
+        assert "Port: (integer)" in chat.until("value> ")
+        chat.press("10\n")
+        assert "expected at most 9" in chat.until("value> ")
+        chat.press("9\n")
+        assert "1  here\n  2  there\n" in chat.until("value> ")
+        chat.press("2\n")
+        assert "'content': {'port': 9, 'place': 'there'}" in chat.until("[end_turn]\n> ")
+        chat.press("form\n")
+        chat.until("number> ")
+        chat.press(CTRL_C)
+        chat.until("\n> ")
+
+
 def test_ctrl_c_cancels_once_and_leaves_at_the_second(project: Path) -> None:
     """At once where nothing goes on, and where the agent does not end its work."""
     with chat_of(project) as chat:

@@ -24,7 +24,15 @@ from tests.project_support import Project
 from tests.runtime_support import acp_log
 from tests.support import Packages, every_part, package_folder, require
 
-FOR = {"builders": "acp", "files": "c", "login": "c", "mcp": "acp", "permissions": "c", "pydantic": "acp"}
+FOR = {
+    "builders": "acp",
+    "files": "c",
+    "forms": "ac",
+    "login": "c",
+    "mcp": "acp",
+    "permissions": "c",
+    "pydantic": "acp",
+}
 FOR |= {
     "remote": "acp",
     "sessions": "c",
@@ -304,7 +312,7 @@ def test_other_libraries_write_what_is_on_the_wire_or_raise(packages: Packages) 
     [
         (
             ["--with", "stor"],
-            ["unknown part 'stor' (command line)", "did you mean 'store'?", "the parts are builders, mcp, "],
+            ["unknown part 'stor' (command line)", "did you mean 'store'?", "the parts are builders, forms, mcp, "],
         ),
         (["--with", "files"], ["the part 'files' (command line) is for a package of a client", "--role client"]),
         (["--role=client", "--protocol=2", "--with=files"], ["the part 'files' (command line) is for protocol 1"]),

@@ -56,12 +56,14 @@ _MODULES = {
     "tool_content": "content", "usage": "session_usage", "user_message": "updates",
 }
 _PARTS = {
-    "AcpParameters": "mcp", "ActiveSession": "store", "HttpParameters": "mcp", "ListPlace": "store", "McpKind": "mcp",
-    "McpParameters": "mcp", "OpenSessionRequest": "store", "PermissionMemory": "store", "ScriptedAnswer": "testing",
-    "ScriptedClient": "testing", "SessionChangedError": "store", "SessionStore": "store", "SessionTool": "mcp",
-    "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store", "StdioParameters": "mcp",
-    "StoredAgent": "store", "StoredSession": "store", "check_store": "testing", "choose": "testing",
-    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp",
+    "AcpParameters": "mcp", "ActiveSession": "store", "FormError": "forms", "FormField": "forms", "FormInput": "forms",
+    "FormKind": "forms", "FormOption": "forms", "FormValue": "forms", "HttpParameters": "mcp", "ListPlace": "store",
+    "McpKind": "mcp", "McpParameters": "mcp", "NoAnswer": "forms", "OpenSessionRequest": "store",
+    "PermissionMemory": "store", "ScriptedAnswer": "testing", "ScriptedClient": "testing",
+    "SessionChangedError": "store", "SessionStore": "store", "SessionTool": "mcp", "SessionToolError": "mcp",
+    "SessionTools": "mcp", "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store",
+    "StoredSession": "store", "UrlVisit": "forms", "ask_form": "forms", "ask_url": "forms", "check_store": "testing",
+    "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp",
 }
 # fmt: on
 

@@ -59,13 +59,14 @@ _MODULES = {
     "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
 }
 _PARTS = {
-    "ClientTerminal": "terminals", "FileClient": "files", "Files": "files", "LoginClient": "login",
-    "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp", "PermissionChoice": "permissions",
-    "PermissionClient": "permissions", "PermissionDecision": "permissions", "PermissionQuestion": "permissions",
-    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
-    "ScriptedTurn": "testing", "TerminalClient": "terminals", "Terminals": "terminals", "mcp_capabilities": "mcp",
-    "mcp_kinds": "mcp", "offer_terminal_login": "login", "terminal_environment": "terminals",
-    "terminal_subject": "terminals",
+    "ClientTerminal": "terminals", "FileClient": "files", "Files": "files", "FormClient": "forms", "FormField": "forms",
+    "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms", "FormReply": "forms", "FormValue": "forms",
+    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp",
+    "PermissionChoice": "permissions", "PermissionClient": "permissions", "PermissionDecision": "permissions",
+    "PermissionQuestion": "permissions", "PermissionRule": "permissions", "PermissionRules": "permissions",
+    "ScriptedAgent": "testing", "ScriptedTurn": "testing", "TerminalClient": "terminals", "Terminals": "terminals",
+    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
+    "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on
 

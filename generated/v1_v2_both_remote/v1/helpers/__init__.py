@@ -87,17 +87,20 @@ _MODULES = {
 }
 _PARTS = {
     "AcpParameters": "mcp", "ActiveSession": "store", "ClientTerminal": "terminals", "FileClient": "files",
-    "Files": "files", "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
-    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "OpenSessionRequest": "store",
-    "PermissionChoice": "permissions", "PermissionClient": "permissions", "PermissionDecision": "permissions",
-    "PermissionMemory": "store", "PermissionQuestion": "permissions", "PermissionRule": "permissions",
-    "PermissionRules": "permissions", "ScriptedAgent": "testing", "ScriptedAnswer": "testing",
-    "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store", "SessionStore": "store",
-    "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store",
-    "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store", "TerminalClient": "terminals",
-    "Terminals": "terminals", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
-    "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login", "terminal_environment": "terminals",
-    "terminal_subject": "terminals",
+    "Files": "files", "FormClient": "forms", "FormError": "forms", "FormField": "forms", "FormInput": "forms",
+    "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms", "FormReply": "forms", "FormValue": "forms",
+    "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
+    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "NoAnswer": "forms",
+    "OpenSessionRequest": "store", "PermissionChoice": "permissions", "PermissionClient": "permissions",
+    "PermissionDecision": "permissions", "PermissionMemory": "store", "PermissionQuestion": "permissions",
+    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
+    "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
+    "SessionStore": "store", "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp",
+    "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store",
+    "TerminalClient": "terminals", "Terminals": "terminals", "UrlVisit": "forms", "ask_form": "forms",
+    "ask_url": "forms", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp",
+    "mcp_parameters": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
+    "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on
 

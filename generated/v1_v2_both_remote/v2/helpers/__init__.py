@@ -98,16 +98,19 @@ _MODULES = {
     "whole_agent_message": "updates", "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 _PARTS = {
-    "AcpParameters": "mcp", "ActiveSession": "store", "HttpParameters": "mcp", "ListPlace": "store",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp",
+    "AcpParameters": "mcp", "ActiveSession": "store", "FormClient": "forms", "FormError": "forms", "FormField": "forms",
+    "FormInput": "forms", "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms", "FormReply": "forms",
+    "FormValue": "forms", "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
+    "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "NoAnswer": "forms",
     "OpenSessionRequest": "store", "PermissionChoice": "permissions", "PermissionClient": "permissions",
     "PermissionDecision": "permissions", "PermissionMemory": "store", "PermissionQuestion": "permissions",
     "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
     "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
     "SessionStore": "store", "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp",
     "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store",
-    "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp",
-    "mcp_parameters": "mcp", "offer_terminal_login": "login",
+    "UrlVisit": "forms", "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing",
+    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login",
+    "read_entry": "forms",
 }
 # fmt: on
 

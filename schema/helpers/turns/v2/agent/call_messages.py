@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
 from ..decision import decides
-from ..dispatch import ConnectionClosed
 from ..known import ToolCallStatus
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
-    RequestPermissionResponse,
     RequestPermissionSubjectToolCall,
     SessionUpdate,
     SessionUpdateToolCallContentChunk,
@@ -26,16 +22,13 @@ from ..types import (
     ToolCallUpdate,
 )
 from .content import name_of
+from .foreground import ask_in_foreground
 from .permissions import PermissionAnswer, permission_answer, permission_options
-from .states import requires_action, running
 
 __all__ = ["ask_permission"]
 
 CANCELLED: Final[ToolCallStatus] = "cancelled"
 """The status of a call that was cancelled."""
-
-_open: Final[MutableMapping[RemoteClient, list[str]]] = WeakKeyDictionary()
-"""The session ids of the questions in the foreground that are not answered yet, one for each."""
 
 
 def first_update(call: ToolCallUpdate) -> SessionUpdate:
@@ -89,23 +82,6 @@ async def ask_permission(
         meta=meta,
     )
     if foreground:
-        return permission_answer(offered, await _ask_in_foreground(client, request))
+        ask = partial(client.session_request_permission, request)
+        return permission_answer(offered, await ask_in_foreground(client, session_id, ask))
     return permission_answer(offered, await client.session_request_permission(request))
-
-
-async def _ask_in_foreground(client: RemoteClient, request: RequestPermissionRequest) -> RequestPermissionResponse:
-    session_id = request.session_id
-    questions = _open.setdefault(client, [])
-    questions.append(session_id)
-    is_cancelled = False
-    try:
-        await client.session_update(requires_action(session_id))
-        return await client.session_request_permission(request)
-    except (asyncio.CancelledError, GeneratorExit):
-        is_cancelled = True
-        raise
-    finally:
-        questions.remove(session_id)
-        if session_id not in questions and not is_cancelled:
-            with contextlib.suppress(ConnectionClosed):  # the request has raised it already
-                await client.session_update(running(session_id))

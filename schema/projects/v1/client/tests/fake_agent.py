@@ -1,6 +1,6 @@
 """A small agent for the tests: it says "Hello", asks for permission, and says what it got.
 
-The prompt "fail" it refuses; "edit" and "run" it does at once, and for "remove" it asks. With `login` on its command line, it wants a login first.
+The prompt "fail" it refuses; "edit" and "run" it does at once, for "remove" and "form" it asks. With `login` on its command line, it wants a login first.
 """
 
 from __future__ import annotations
@@ -22,6 +22,19 @@ REMOVE: dict[str, Any] = {
     "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}],
 }
 
+FORM: dict[str, Any] = {
+    "mode": "form",
+    "message": "Where\nto?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "port": {"type": "integer", "title": "Port", "maximum": 9},
+            "place": {"type": "string", "enum": ["here", "there"], "default": "here"},
+        },
+        "required": ["port"],
+    },
+}
+
 
 async def play(turn: ScriptedTurn) -> None:
     match turn.text:
@@ -37,6 +50,8 @@ async def play(turn: ScriptedTurn) -> None:
             await turn.request("terminal/release", **terminal)
         case "remove":
             await turn.request("session/request_permission", **REMOVE)
+        case "form":
+            await turn.say(f"Got {await turn.request('elicitation/create', **FORM)}.")
         case _:
             await hello(turn)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from .acp import RequestError
-from .terminal import Keyboard, diff, on_interrupt, shown
+from .terminal import Keyboard, diff, in_one_line, on_interrupt, shown
 
 
 class Conversation(Protocol):
@@ -22,11 +23,22 @@ class Conversation(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Blank:
+    """A value to enter. `read` makes it of a line, and raises `ValueError` for one that does not fit."""
+
+    label: str
+    options: Sequence[str]
+    read: Callable[[str], Any]
+    is_needed: bool
+
+
 class Screen:
     """Prints what the agent does, and asks the user."""
 
     def __init__(self, keyboard: Keyboard) -> None:
         self._keyboard = keyboard
+        self._one_at_a_time = asyncio.Lock()
         self._is_busy = False
         self._cancelling: asyncio.Task[None] | None = None
 
@@ -46,8 +58,42 @@ class Screen:
 
     async def choose(self, question: str, names: Sequence[str]) -> int | None:
         """Ask which of `names` the user wants; returns its index, None if there is no answer."""
-        print(f"\n{shown(question)}")
-        return await self._keyboard.choose(names)
+        async with self._one_at_a_time:
+            print(f"\n{shown(question)}")
+            return await self._keyboard.choose(names)
+
+    async def fill_in(
+        self, about: Sequence[str], blanks: Mapping[str, Blank]
+    ) -> dict[str, Any] | Literal["decline", "cancel"]:
+        """Ask for the values of a form. An empty line leaves one out; the end of the input gives no answer."""
+        async with self._one_at_a_time:
+            print("\n" + "\n  ".join(in_one_line(each) for each in about if each))
+            if number := await self._keyboard.choose(["Answer", "Decline"]):
+                return "decline"
+            values: dict[str, Any] = {}
+            try:
+                if number is None:
+                    raise EOFError
+                for name, blank in blanks.items():
+                    await self._enter(name, blank, values)
+            except EOFError:
+                return "cancel"
+            return values
+
+    async def _enter(self, name: str, blank: Blank, values: dict[str, Any]) -> None:
+        print(in_one_line(blank.label))
+        for number, option in enumerate(blank.options, 1):
+            print(f"  {number}  {in_one_line(option)}")
+        while (line := await self._keyboard.ask("value> ")) is not None:
+            try:
+                if line:
+                    values[name] = blank.read(line)
+                elif blank.is_needed:
+                    raise ValueError("a value is required")
+                return
+            except ValueError as error:
+                print(f"  {in_one_line(str(error))}")
+        raise EOFError
 
     # --- What the user does ---
 

@@ -32,7 +32,7 @@ class Keyboard:
     async def choose(self, names: Sequence[str]) -> int | None:
         """Ask which of `names` the user wants; returns its index, None at the end of the input."""
         for number, name in enumerate(names, 1):
-            print(f"  {number}  {shown(' '.join(name.split()))}")
+            print(f"  {number}  {in_one_line(name)}")
         while (line := await self.ask("number> ")) is not None:
             if line.isdecimal() and 1 <= int(line) <= len(names):
                 return int(line) - 1
@@ -68,6 +68,11 @@ def on_interrupt(act: Callable[[], object]) -> Generator[None, None, None]:
 def shown(text: str) -> str:
     """The text of somebody else, without what would act on the terminal."""
     return "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def in_one_line(text: str) -> str:
+    """The text in one line, which cannot look like a line of ours."""
+    return shown(" ".join(text.split()))
 
 
 def diff(path: str, old: str, new: str) -> str:

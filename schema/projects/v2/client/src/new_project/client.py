@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from .acp import (
     PROTOCOL_VERSION,
@@ -18,6 +19,10 @@ from .acp import (
 )
 from .acp.helpers import (
     AgentMessage,
+    FormClient,
+    FormField,
+    FormQuestion,
+    FormReply,
     LoginClient,
     LoginError,
     MessageChange,
@@ -32,11 +37,12 @@ from .acp.helpers import (
     ToolCall,
     ToolCallChange,
     TurnChange,
+    read_entry,
 )
-from .screen import Screen
+from .screen import Blank, Screen
 
 
-class ChatClient(SessionClient, PermissionClient, LoginClient):
+class ChatClient(SessionClient, PermissionClient, FormClient, LoginClient):
     """Shows what the agent does, and asks the user where the agent asks."""
 
     cancel_seconds = 1.0
@@ -71,6 +77,7 @@ class ChatClient(SessionClient, PermissionClient, LoginClient):
     async def cancel(self) -> None:
         """Ask the agent to stop its work."""
         await self._session.cancel()
+        self.cancel_forms(self._session.id)
 
     async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption:
         """Ask the user; no answer allows nothing."""
@@ -80,6 +87,11 @@ class ChatClient(SessionClient, PermissionClient, LoginClient):
             f"The agent asks for permission. {asked}", [option.name for option in options]
         )
         return "cancel" if number is None else options[number]
+
+    async def ask_form(self, question: FormQuestion) -> FormReply:
+        """Ask the user for the values of a form."""
+        about = ("The agent asks for values.", question.title, question.message, question.description)
+        return await self._screen.fill_in(about, {each.name: _blank(each) for each in question.fields})
 
     async def choose_login(self, methods: Sequence[AuthMethod]) -> AuthMethod | None:
         """Ask the user how to log in."""
@@ -108,3 +120,15 @@ class ChatClient(SessionClient, PermissionClient, LoginClient):
         for each in call.content:
             if isinstance(each, ToolCallContentDiff) and each.patch:
                 self._screen.say(f"{each.patch.text}\n")
+
+
+def _blank(field: FormField) -> Blank:
+    notes = {"boolean": "yes or no", "choice": "a number", "choices": "numbers with commas", "text": field.format or ""}
+    default = "" if field.default is None else f"[{field.default}]"
+    label = f"{field.title}: {field.description} {notes.get(field.kind, f'({field.kind})')} {default}"
+    return Blank(
+        label=label,
+        options=[f"{each.title} {each.description}" for each in field.options],
+        read=partial(read_entry, field),
+        is_needed=field.is_required and field.default is None,
+    )
