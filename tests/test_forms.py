@@ -234,11 +234,12 @@ def test_an_answer_that_is_none_is_false_and_says_why(acp: Any) -> None:
     assert answer.response.action == "_later"
 
 
-def test_a_client_that_cannot_show_forms_is_not_asked(acp: Any) -> None:
+@pytest.mark.parametrize("able", [{}, {"url": {}}])
+def test_a_client_that_cannot_show_forms_is_not_asked(acp: Any, able: Any) -> None:
     def work(stub: Any) -> Any:
         return helpers_of(acp).ask_form(stub, "s", "?", FORM)
 
-    answer, client = ask(acp, hand_client(acp), work, {})
+    answer, client = ask(acp, hand_client(acp), work, able)
     assert answer.reason == "unsupported"
     assert client.received == []
 
