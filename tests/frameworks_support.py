@@ -7,16 +7,19 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from tests.command_line import run_acpgen
 from tests.interop import peers
-from tests.support import REPOSITORY
+from tests.runtime_support import V1
+from tests.support import REPOSITORY, Packages, require
 from tests.turns_support import helpers_of
 
 if sys.version_info >= (3, 11):
@@ -25,6 +28,7 @@ else:
     import tomli as tomllib
 
 EXAMPLES = REPOSITORY / "examples" / "frameworks"
+AGENTS = sorted(path.name for path in EXAMPLES.glob("*_agent.py"))
 SECONDS = 300.0
 NOTES = "My favourite colour is blue.\n"
 CONVERSATION = ("correct", "count 3", "call greet", "remember")
@@ -128,7 +132,12 @@ class Project:
 
     def restore(self) -> None:
         """Undo what was written."""
-        (self.folder / "notes.txt").write_text(NOTES)
+        self.notes.write_text(NOTES)
+
+    @property
+    def notes(self) -> Path:
+        """The file that agents correct."""
+        return self.folder / "notes.txt"
 
     @property
     def command(self) -> list[str]:
@@ -176,7 +185,12 @@ class Project:
                 process.kill()
             text = (await complaints).decode()
         assert code == 0, text
-        assert not re.search("Traceback|was destroyed|never retrieved|never awaited", text), text
+        check_quiet(text)
+
+
+def check_quiet(stderr: str) -> None:
+    """Fail if an agent has written of an error, or of what asyncio has found left behind."""
+    assert not re.search("Traceback|was destroyed|never retrieved|never awaited", stderr), stderr
 
 
 def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
@@ -186,3 +200,26 @@ def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
         if "toolCallId" in update and "status" in update:
             found[update["toolCallId"]] = update["status"]
     return {call for call, status in found.items() if status not in {"completed", "failed"}}
+
+
+Start = Callable[[str], Project]
+"""A project for an example, by its name."""
+
+
+def home_of_peers(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Path:
+    """Where the frameworks and the official SDKs are installed."""
+    cache = getattr(request.config, "cache", None)
+    default = cache.mkdir("interop-peers") if cache else folders.getbasetemp().parent / "interop-peers"
+    return peers.home(Path(default))
+
+
+def starter(home: Path, folders: pytest.TempPathFactory, packages: Packages) -> Start:
+    """What makes projects; skips the test where the frameworks cannot be installed."""
+    try:
+        interpreter = environment(home)
+    except peers.MissingPeerError as error:
+        require(None, str(error))
+        raise
+    examples = built(folders.mktemp("frameworks") / "examples")
+    acp = packages(V1)
+    return lambda name: Project(acp, interpreter, examples / name, folders.mktemp("project"))
