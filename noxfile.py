@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import nox
@@ -17,17 +18,18 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""Of the long tests, `full` runs all on the main version, and half on each of the others, with the quick ones. On each
-version between, it runs a sixth of the modules with quick ones: a difference that both ends lack is unlikely."""
+"""`full` runs all tests on the main version. The others share the long tests and the cases of the quick ones: each has
+every quick test. The versions between share a quarter of the modules with quick ones: a difference that both ends lack
+is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 CORES = os.cpu_count() or 1
-WORKERS = 2 + CORES
-"""More than there are cores: many tests wait for processes, and some for time to pass."""
+WORKERS = 1 + CORES
+"""More than there are cores: many tests wait for processes, and some for time to pass. Each collects all tests."""
 
 
 def _spread(workers: int = WORKERS) -> tuple[str, ...]:
-    """The options for so many processes. Each collects the tests: for a few of them, that takes longest."""
+    """The options for so many processes."""
     return ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 
@@ -53,14 +55,17 @@ def _pyenv_folders() -> dict[str, Path]:
 
 
 # pyenv's shims answer for every version and refuse most of them, so the interpreters themselves go first.
-os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.environ.get("PATH", os.defpath)])
+# What lies beside nox goes last: uv is there, with which tests install faster than with pip.
+os.environ["PATH"] = os.pathsep.join(
+    map(str, [*_pyenv_folders().values(), os.environ.get("PATH", os.defpath), Path(sys.executable).parent])
+)
 
 FOUND = [version for version in PYTHONS if shutil.which(f"python{version}")]
 SHARES = {
     version: f"{at}/{len(group) * parts}"
     for parts, group in (
         (1, [each for each in FOUND if each in ENDS and each != MAIN]),
-        (2, [each for each in FOUND if each not in ENDS]),
+        (4, [each for each in FOUND if each not in ENDS]),
     )
     for at, version in enumerate(group)
 }
@@ -107,10 +112,10 @@ def _install_all(session: nox.Session) -> None:
 def _run_tests(session: nox.Session, which: str, *options: str) -> None:
     """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`.
 
-    Quick tests whose libraries are heavy run in CI. Elsewhere they are skipped, and `full` installs the libraries.
+    Quick tests whose libraries are heavy run in CI, and in `full`, which installs the libraries; else they are skipped.
     """
     if session.python == MAIN:
-        if which == "full" or os.environ.get("CI"):
+        if which != "not full" or os.environ.get("CI"):
             _install_all(session)
         else:
             _install(session, "test", "network")
@@ -129,14 +134,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
-    """Run the tests that take long, or need other environments: all that `nox` alone leaves out.
+    """Run all tests, also those that take long, or need other environments.
 
-    On the oldest and the newest version, these are the quick ones and a part of the long ones.
+    On the oldest and the newest version, these are the quick ones with a part of their cases, and of the long ones.
     """
     share = [f"--share={SHARES[session.python]}"] if session.python in SHARES else []
-    if session.python == MAIN:
-        _run_tests(session, "full")
-    elif session.python in ENDS:
+    if session.python in ENDS:
         _run_tests(session, "", *share)
     else:
         _run_tests(session, "not full", *share, *(f"--ignore={path}" for path in REMOTE))

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.config import BuildOptions
-from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged
+from acpgen.output import LOCK_NAME, ChangeKind, Manifest, OutputPlan, unchanged
 from acpgen.output.folder import MOST_READ, ObstacleError, read_below, real_root
 from acpgen.output.manifest import same_head
 from acpgen.output.plan import has_marker
@@ -66,7 +66,7 @@ class Checked:
 
     findings: tuple[FlawedFile, ...]
     reasons: tuple[str, ...]
-    plan: Plan
+    plan: OutputPlan
     is_hidden: bool
     names: frozenset[str]
 
@@ -89,12 +89,12 @@ class Checked:
     def diff(self) -> Iterator[str]:
         """The lines of a diff from the files on disk to the result of a build. Long files are cut."""
         for change in self.plan.different:
-            new = "" if change.kind is Kind.DELETE else self.plan.files[change.path]
+            new = "" if change.kind is ChangeKind.DELETE else self.plan.files[change.path]
             data = _read(self.folder, change.path, limit=2 * len(new.encode()) + _MOST_ADDED) or b""
             old = with_plain_ends(data).decode(errors="replace")
             path = (self.folder / change.path).as_posix()
-            before = "/dev/null" if change.kind is Kind.CREATE else path
-            after = "/dev/null" if change.kind is Kind.DELETE else path
+            before = "/dev/null" if change.kind is ChangeKind.CREATE else path
+            after = "/dev/null" if change.kind is ChangeKind.DELETE else path
             yield from difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm="")
 
 
@@ -121,23 +121,23 @@ def check(options: BuildOptions) -> Checked:
     )
 
 
-def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[FlawedFile]:
+def _changed_files(plan: OutputPlan, old: Manifest | None, *, is_same: bool) -> Iterator[FlawedFile]:
     """If `is_same`, `old` has the inputs and options of this build, so every difference is an edit."""
     kinds = {change.path: change.kind for change in plan.changes}
-    if set(kinds.values()) == {Kind.CREATE} and not plan.problems:
+    if set(kinds.values()) == {ChangeKind.CREATE} and not plan.problems:
         yield FlawedFile(Flaw.MISSING, "")
         return
     recorded = old.files if old else {}
     for path in sorted({*plan.files, *kinds}):
         match kinds.get(path):
-            case Kind.KEEP:
+            case ChangeKind.KEEP:
                 continue
-            case Kind.CREATE:
+            case ChangeKind.CREATE:
                 is_missing = is_same or path in recorded or path == LOCK_NAME
                 yield FlawedFile(Flaw.MISSING if is_missing else Flaw.STALE, path)
-            case Kind.DELETE:
+            case ChangeKind.DELETE:
                 yield FlawedFile(Flaw.STALE, path)
-            case Kind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
+            case ChangeKind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
                 yield FlawedFile(Flaw.STALE, path)
             case _:  # or the path is not a regular file
                 yield FlawedFile(Flaw.EDITED, path)
@@ -159,7 +159,7 @@ def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
         return None
 
 
-def _extra_files(plan: Plan) -> Iterator[FlawedFile]:
+def _extra_files(plan: OutputPlan) -> Iterator[FlawedFile]:
     """The files that no build has written, without the caches and hidden files of other tools."""
     root = real_root(plan.folder)
     known = {*plan.files, *(change.path for change in plan.changes)}

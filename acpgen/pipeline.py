@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from acpgen.emit.package import Package
     from acpgen.ir import model as ir
     from acpgen.ir.options import Options
-    from acpgen.output import Plan
+    from acpgen.output import OutputPlan
     from acpgen.schema.compose import Composed
 
 
@@ -95,7 +95,7 @@ class Built:
     public names of the package.
     """
 
-    plan: Plan | None
+    plan: OutputPlan | None
     old: Manifest | None
     head: Mapping[str, object]
     names: frozenset[str]
@@ -155,7 +155,7 @@ def read_interface(folder: Path, paths: Iterable[str]) -> Mapping[str, str]:
 
 def _planned(
     package: Package, options: BuildOptions, *, old: Manifest | None, head: Mapping[str, object]
-) -> tuple[Plan, frozenset[str], list[Diagnostic]]:
+) -> tuple[OutputPlan, frozenset[str], list[Diagnostic]]:
     """The plan, the public names, and a warning for each that the old package has and the new one has not."""
     from acpgen.emit.aliases import dropped
     from acpgen.emit.interface import kinds, names

@@ -127,7 +127,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         runtime={
             "pipes": (),
             "standard_streams": (),
-            "threads": (),
             "stdio": ("run_agent", "serve_agent", "serve_stdio"),
         },
     ),
@@ -138,8 +137,10 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         is_open=True,  # clients of today talk to agents of tomorrow
         parts=("sessions",),
         runtime={
+            "decorated": (),
             "process": (),
             "process_groups": (),
+            "selection": (),  # an agent chooses the version, even of one
             "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
         },
     ),
@@ -154,10 +155,11 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         runtime={
             "chain": (),
             "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
+            "decorated": (),
             "pipes": (),
             "standard_streams": (),
-            "threads": (),
             "hop": (),
+            "introductions": (),
             "overriding": ("Call",),
             "passing": (),
             "process": (),

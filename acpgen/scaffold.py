@@ -25,7 +25,7 @@ from acpgen.diagnostics import Diagnostic, input_error
 from acpgen.emit.helpers import parts_of_names
 from acpgen.emit.runtime import template_environment
 from acpgen.ir.options import Options
-from acpgen.output import Plan
+from acpgen.output import OutputPlan
 from acpgen.output.folder import check_folder, unreadable
 from acpgen.output.plan import compare
 from acpgen.parts import check_parts, with_needed
@@ -92,7 +92,7 @@ def _name_flaw(name: str, package: str) -> str | None:
     return None
 
 
-def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
+def plan_project(project: Project) -> tuple[OutputPlan, tuple[Diagnostic, ...]]:
     """Plan the files of `project`, for `apply`. Returns the diagnostics of the compiler, too. Nothing is written.
 
     Raises `InputError` for a name or a folder that cannot be used, and for the errors of a build.

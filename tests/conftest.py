@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--share",
         metavar="K/N",
         help="run the K-th of N shares: with -m, of the modules, as to collect a module takes longer than many tests; "
-        "without it, of the tests marked full, and all others",
+        "without it, of the tests marked full and of the cases of all others, of each at least one",
     )
 
 
@@ -69,15 +69,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 SAMPLED = {
     "test_benchmarks::test_a_part_gives_all_its_rows": 2,
-    "test_conversations": 2,
+    "test_conversations": 3,
     "test_diff_history": 4,
-    "test_diff_rules": 2,
+    "test_diff_rules": 4,
+    "test_fragment_examples::test_an_example_is_a_message": 2,
+    "test_frameworks::test_a_client_of_the_official_sdk": 4,
+    "test_frameworks::test_a_cancellation_in_the_middle_of_a_tool": 2,
+    "test_frameworks::test_a_refusal": 2,
+    "test_frameworks::test_random_cancellations": 4,
+    "test_frameworks::test_what_tool_calls_show": 2,
     "test_golden::test_modules_are_stable_under_black": 5,
+    "test_growth::test_parts_of_a_schema_take_the_same_work_each": 3,
     "test_history::test_a_bump": 3,
+    "test_history::test_the_comparison_names_what_changed": 3,
     "test_hostile": 5,
-    "test_init::test_the_tests_of_the_project_pass_with_all_options": 4,
-    "test_init::test_the_tests_of_the_project_pass_with_each_release": 2,
-    "test_mcp_hostile::test_10_000_notifications_and_a_slow_reader": 2,
+    "test_mcp_hostile::test_many_notifications_and_a_slow_reader": 2,
     "test_mcp_servers::test_all_that_a_server_has": 2,
     "test_memory::test_one_client_that_uses_up_all_limits": 3,
     "test_memory_of_helpers": 5,
@@ -85,16 +91,18 @@ SAMPLED = {
     "test_models::test_verdicts_are_those_of_the_validator": 4,
     "test_proxy_conversations": 5,
     "test_proxy_load": 2,
-    "test_recorded_conversations": 4,
+    "test_recorded_conversations": 8,
     "test_reflection": 4,
-    "test_remote_conversations": 4,
+    "test_remote_conversations": 6,
     "test_rendered_types": 2,
     "test_round_trip": 3,
     "test_runtime_weights::test_a_hostile_peer_fills_no_memory": 2,
     "test_sizes": 6,
     "test_stability": 3,
     "test_texts": 2,
-    "test_unstable": 2,
+    "test_trace_recording::test_all_bytes_pass_in_both_directions": 2,
+    "test_trace_recording::test_each_line_is_recorded": 2,
+    "test_unstable": 4,
     "test_upstream_builds": 10,
     "test_verdicts": 2,
     "test_versions_agent::test_random_conversations": 3,
@@ -103,7 +111,7 @@ SAMPLED = {
 
 
 LONGEST = (
-    *("test_types", "test_package", "test_texts", "test_import", "test_docs_snippets", "test_init"),
+    *("test_types", "test_package", "test_frameworks", "test_texts", "test_import", "test_docs_snippets", "test_init"),
     *(
         "test_history",
         "test_facts",
@@ -155,7 +163,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
     if (share := config.getoption("--share")) and not config.getoption("markexpr"):
-        chosen = {item for item in chosen if not item.get_closest_marker("full") or is_in_share(item.nodeid, share)}
+        full = {item for item in chosen if item.get_closest_marker("full")}
+        chosen = {item for item in full if is_in_share(item.nodeid, share)} | cases_in_share(chosen - full, share)
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -176,15 +185,29 @@ def sample(items: Iterable[T]) -> set[T]:
 
     The names of the cases decide, so that neither their order nor a new case changes which of the others run.
     """
-    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
-    for item in items:
-        tests[item.path, getattr(item, "originalname", item.name)].append(item)
     chosen: set[T] = set()
-    for (path, name), cases in tests.items():
+    for (path, name), cases in _by_test(items).items():
         share = SAMPLED.get(f"{path.stem}::{name}", SAMPLED.get(path.stem, 1))
         first, *rest = sorted(cases, key=lambda item: _number(item.name))
         chosen |= {first, *(item for item in rest if _number(item.name) < 2**32 / share)}
     return chosen
+
+
+def cases_in_share(items: Iterable[T], share: str) -> set[T]:
+    """Of each test, the cases in a share; where none is, the first."""
+    chosen: set[T] = set()
+    for cases in _by_test(items).values():
+        found = {item for item in cases if is_in_share(item.name, share)}
+        chosen |= found or {min(cases, key=lambda item: _number(item.name))}
+    return chosen
+
+
+def _by_test(items: Iterable[T]) -> dict[tuple[Path, str], list[T]]:
+    """The cases of each test."""
+    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
+    for item in items:
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
+    return tests
 
 
 def is_in_share(name: str, share: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from acpgen.config import SchemaChoice
 from acpgen.diff.compare import compare
-from acpgen.diff.findings import Comparison, DiffFinding, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, WireVerdict
 from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Model, Ref
 from acpgen.roles import Side
@@ -79,14 +79,14 @@ def holds(after: Any, before: Any) -> bool:
     return same(after, before)
 
 
-def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: Any) -> Wire:
+def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: Any) -> WireVerdict:
     """The fate of a message that `sender` encodes and `reader` decodes; `names` are its types in these packages."""
     sent = sender.encode(value_of(sender, names[0], raw))
     try:
         read = value_of(reader, names[1], sent)
     except reader.DecodeError:
-        return Wire.BREAKS
-    return Wire.OK if holds(reader.encode(read), sent) else Wire.LOSES
+        return WireVerdict.BREAKS
+    return WireVerdict.OK if holds(reader.encode(read), sent) else WireVerdict.LOSES
 
 
 def value_of(package: ModuleType, name: str, raw: Any) -> Any:
@@ -94,7 +94,7 @@ def value_of(package: ModuleType, name: str, raw: Any) -> Any:
     return package.decode(getattr(package, name), raw)
 
 
-def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: int = 60, seed: int = 1) -> Wire:
+def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: int = 60, seed: int = 1) -> WireVerdict:
     """The worst fate of `count` messages that the old schema admits, read by the new package."""
     random = Random(seed)
     sender, reader = pair.old.package(packages), pair.new.package(packages)
@@ -102,7 +102,7 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
     for _ in range(count):
         raw = pair.old.maker.value(names[0], random)
         found.append(fate(sender, reader, names, raw))
-    return Wire.worst(found)
+    return WireVerdict.worst(found)
 
 
 def verdicts(finding: DiffFinding) -> dict[str, tuple[str, str]]:
@@ -135,9 +135,9 @@ def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Side], tuple[str, s
                 yield (message.method, message.side), (expression.name, other.name)
 
 
-def expected(findings: tuple[DiffFinding, ...], method: str, sender: Side, *, back: bool) -> Wire:
+def expected(findings: tuple[DiffFinding, ...], method: str, sender: Side, *, back: bool) -> WireVerdict:
     """The worst verdict of the findings on messages of `method` from `sender`."""
-    return Wire.worst(
+    return WireVerdict.worst(
         finding.wire[sender].new_to_old if back else finding.wire[sender].old_to_new
         for finding in findings
         if method in finding.methods and sender in finding.wire

@@ -63,21 +63,9 @@ server.run()
 def environment(home: Path) -> str:
     """The interpreter of an environment with the frameworks, in the versions that pyproject.toml names."""
     wanted = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    folder = home / f"frameworks-{sys.version_info[0]}.{sys.version_info[1]}"
-    interpreter = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     packages = [each for each in wanted["frameworks"] if isinstance(each, str)]
-    quiet = (
-        "--quiet",
-        "--disable-pip-version-check",
-        "--retries=1",
-        "--no-compile",
-    )  # compiling takes most of the time
-    pip: tuple[str | Path, ...] = (interpreter, "-m", "pip", "install", *quiet)
-    if uv := shutil.which("uv"):
-        pip = (uv, "pip", "install", "--quiet", "--python", interpreter)
-    install = (*pip, *packages)
-    peers.install(folder, " ".join(packages), (sys.executable, "-m", "venv", folder / "venv"), install)
-    return str(interpreter)
+    (interpreter,), _ = peers.environment(home, "frameworks", *packages)
+    return interpreter
 
 
 def build_command() -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
-from acpgen.output import LOCK_NAME, Plan, apply, plan
+from acpgen.output import LOCK_NAME, OutputPlan, apply, plan
 from acpgen.text import MARKER
 
 HEAD: dict[str, object] = {"acpgen": "0.1.0", "options": {"role": "agent"}, "extensions": []}
@@ -25,7 +25,7 @@ NEW = {
 Snapshot = dict[str, tuple[bytes | None, int]]
 
 
-def build(files: Mapping[str, str], folder: Path, head: Mapping[str, object] = HEAD) -> Plan:
+def build(files: Mapping[str, str], folder: Path, head: Mapping[str, object] = HEAD) -> OutputPlan:
     """Plan and apply in one go."""
     made = plan(files, folder=folder, head=head)
     apply(made)

@@ -7,7 +7,9 @@ import os
 import shutil
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +29,8 @@ HOME = REPOSITORY / ".cache" / "packages"
 """One folder per state of acpgen; in it, one folder per package."""
 KEPT_STATES = 3
 STARTED = time.time()
+WRITTEN = 1_000_000_000
+"""The time of each file in the cache."""
 IN_USE_SECONDS = 3600.0
 """Another test run may still read a state that was used so recently."""
 
@@ -96,11 +100,20 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
 def _sources() -> list[Path]:
-    """The files of acpgen that decide the bytes of a package."""
+    """The files of acpgen that decide the bytes of a package: those that there are when this process begins."""
     code = sorted((REPOSITORY / "acpgen").rglob("*.py"))
     data = sorted(path for name in ("schema", "templates") for path in (data_folder() / name).rglob("*"))
     return [path for path in (*code, *data) if path.is_file() and "__pycache__" not in path.parts]
+
+
+def _share_bytecode(folder: Path, texts: list[str], home: Path) -> None:
+    """Compile folders with the same modules once: most have the same runtime. Bytecode has the time of its source."""
+    compiled = home / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+    compiled.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # Windows allows links to few users
+        (folder / "__pycache__").symlink_to(compiled, target_is_directory=True)
 
 
 def _write(files: Mapping[str, str], target: Path) -> None:
@@ -111,10 +124,15 @@ def _write(files: Mapping[str, str], target: Path) -> None:
     if any(path.stat().st_mtime > STARTED for path in _sources()):
         raise RuntimeError("acpgen has changed since the tests began: run them again")
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".new-"))
+    modules: defaultdict[Path, list[str]] = defaultdict(list)
     for path, text in files.items():
         file = temporary / "package" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+        os.utime(file, (WRITTEN, WRITTEN))
+        modules[file.parent] += [f"{file.name}\0{text}"]
+    for home, texts in modules.items():
+        _share_bytecode(home, sorted(texts), target.parent / "bytecode")
     try:
         temporary.rename(target)
     except OSError:  # another process was faster

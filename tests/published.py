@@ -119,7 +119,7 @@ def _home() -> Path:
 
 def from_npm(name: str, origin: Origin) -> Path:
     """The file of a package, extracted as `name`; raises `MissingSchemaError`."""
-    archive = _archive(origin.package, origin.integrity)
+    archive = _archive(origin.package)
     if isinstance(archive, str):
         raise MissingSchemaError(archive)
     target = archive.parent.parent / f"files-{_short(origin.integrity)}" / name
@@ -130,19 +130,23 @@ def from_npm(name: str, origin: Origin) -> Path:
 
 
 @cache
-def _archive(package: str, integrity: str) -> Path | str:
-    """The downloaded package, or the reason why it cannot be had: a process asks the registry once."""
+def _archive(package: str) -> Path | str:
+    """The downloaded package, or the reason why it cannot be had: a process asks the registry once.
+
+    All that have files in `ORIGINS` are downloaded together, as most of the time goes into the start of npm.
+    """
     npm = shutil.which("npm")
     if npm is None:
         return f"npm, to get {package}"
-    folder = _home() / _short(integrity)
+    pinned = {origin.package: None for origin in ORIGINS.values()}
+    packages = [*pinned] if package in pinned else [package]
+    folder = _home() / _short(" ".join(packages))
     quiet = ("--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000", "--loglevel=error")
     try:
-        peers.install(folder, package, (npm, "pack", *quiet, package))
+        peers.install(folder, " ".join(packages), (npm, "pack", *quiet, *packages))
     except peers.MissingPeerError as error:
         return str(error)
-    (archive,) = folder.glob("*.tgz")
-    return archive
+    return folder / f"{package.lstrip('@').replace('/', '-').replace('@', '-')}.tgz"
 
 
 def check(archive: Path, integrity: str) -> None:
@@ -151,8 +155,8 @@ def check(archive: Path, integrity: str) -> None:
     assert f"sha512-{found}" == integrity, f"{archive} is not what is pinned: delete it, or look into it"
 
 
-def _short(integrity: str) -> str:
-    return hashlib.sha256(integrity.encode()).hexdigest()[:16]
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _extract(archive: Path, member: str, target: Path) -> None:

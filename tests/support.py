@@ -28,7 +28,7 @@ from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
 from acpgen.schema.compose import Composed
-from acpgen.schema.fitting import Verdict, fit
+from acpgen.schema.fitting import FitResult, fit
 from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.sources.head import protocol_head
 from acpgen.sources.inputs import load
@@ -66,7 +66,7 @@ def fitting_fragments(release: Release) -> tuple[str, ...]:
     fragments = bundled_fragments(release.protocol)
     base, facts = load_release(release), load_facts(release)
     fits = [fit(base, fragment, protocol=release.protocol, facts=facts, others=fragments) for fragment in fragments]
-    newest = {found.fragment.id: found.fragment.spec for found in fits if found.verdict is Verdict.APPLIES}
+    newest = {found.fragment.id: found.fragment.spec for found in fits if found.verdict is FitResult.APPLIES}
     return tuple(newest.values())
 
 

@@ -16,7 +16,7 @@ from acpgen.schema import bundled
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import Document, parse_document
 from acpgen.schema.facts import Facts
-from acpgen.schema.fitting import Fit, Verdict, fit
+from acpgen.schema.fitting import Fit, FitResult, fit
 from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.schema.gates import Gate, check_gates
 from tests.support import errors_of
@@ -520,7 +520,7 @@ def test_a_fit_tells_what_a_fragment_would_add() -> None:
         )
     )
     assert (found.verdict, found.methods, found.definitions, found.changed) == (
-        Verdict.APPLIES,
+        FitResult.APPLIES,
         ("hop",),
         ("HopRequest", "HopResponse"),
         {"Caps": ["hop"]},
@@ -529,13 +529,13 @@ def test_a_fit_tells_what_a_fragment_would_add() -> None:
 
 
 def test_the_verdicts_of_a_fitted() -> None:
-    assert fitted(fragment(defs={"Name": {"type": "string"}})).verdict is Verdict.SUPERSEDED
+    assert fitted(fragment(defs={"Name": {"type": "string"}})).verdict is FitResult.SUPERSEDED
     conflict = fitted(fragment(defs={"Name": {"type": "null"}}, changes={"Known": {"members": [{}]}}))
-    assert (conflict.verdict, len(conflict.reasons)) == (Verdict.CONFLICTS, 2)
-    assert fitted(fragment(changes={"Known": {"members": [{}]}})).verdict is Verdict.LACKS
+    assert (conflict.verdict, len(conflict.reasons)) == (FitResult.CONFLICTS, 2)
+    assert fitted(fragment(changes={"Known": {"members": [{}]}})).verdict is FitResult.LACKS
     needy = fragment("needy", requires=["one"], changes={"New": {"properties": {"x": {}}}})
-    assert fitted(needy).verdict is Verdict.LACKS
-    assert fitted(needy, fragment(defs={"New": {"type": "object"}}), fragment("two")).verdict is Verdict.APPLIES
+    assert fitted(needy).verdict is FitResult.LACKS
+    assert fitted(needy, fragment(defs={"New": {"type": "object"}}), fragment("two")).verdict is FitResult.APPLIES
 
 
 @pytest.mark.parametrize(
@@ -550,13 +550,13 @@ def test_the_verdicts_of_a_fitted() -> None:
 def test_a_fragment_that_refers_to_what_is_not_there_does_not_apply(content: dict[str, Any]) -> None:
     found = fitted(fragment(**content))
     assert (found.verdict, found.reasons) == (
-        Verdict.LACKS,
+        FitResult.LACKS,
         ("one, 1 refers to /$defs/Gone, which ACP v1, 0.3 does not have",),
     )
     has_it = fragment("two", defs={"Gone": {"type": "object"}})
-    assert fitted(fragment(requires=["two"], **content), has_it).verdict is Verdict.APPLIES
+    assert fitted(fragment(requires=["two"], **content), has_it).verdict is FitResult.APPLIES
 
 
 def test_what_is_left_out_may_refer_to_anything() -> None:
     change = {"New": {"optional": True, "properties": {"x": ref("Gone")}}}
-    assert fitted(fragment(changes=change, defs={"More": {}})).verdict is Verdict.APPLIES
+    assert fitted(fragment(changes=change, defs={"More": {}})).verdict is FitResult.APPLIES

@@ -13,7 +13,7 @@ from acpgen.schema.compose import Composed, compose
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, parse_document, read_document
 from acpgen.schema.facts import Facts, read_facts
-from acpgen.schema.fitting import Verdict, fit
+from acpgen.schema.fitting import FitResult, fit
 from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.schema.gates import check_gates
 from acpgen.schema.walk import walk
@@ -104,7 +104,7 @@ def test_every_bundled_fragment_against_every_bundled_release(release: str, othe
     found = [
         fit(document, extension, protocol=protocol, facts=facts(release)) for extension in bundled_fragments(protocol)
     ]
-    assert {each.fragment.spec: each.verdict.value for each in found if each.verdict is not Verdict.APPLIES} == others
+    assert {each.fragment.spec: each.verdict.value for each in found if each.verdict is not FitResult.APPLIES} == others
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -127,7 +127,7 @@ def test_auth_state_is_superseded_by_the_unstable_schema_that_has_it(protocol: i
     known = Facts(gates={**facts(f"v{protocol}/2026-11-02").gates, **extension.gates})
     document = upstream(f"v{protocol}/2026-11-02", "schema.unstable")
     found = fit(document, extension, protocol=protocol, facts=known)
-    assert (found.verdict, len(found.reasons)) == (Verdict.SUPERSEDED, 1)
+    assert (found.verdict, len(found.reasons)) == (FitResult.SUPERSEDED, 1)
 
 
 def unordered(node: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.diff.findings import Comparison, SourceVerdict, Use, Wire
+from acpgen.diff.findings import Comparison, SourceVerdict, Use, WireVerdict
 from tests.diff_support import Pair, expected, mirrored, observed, pair_of, shared_messages, still_calls
 from tests.published import published
 from tests.support import Packages
@@ -104,7 +104,7 @@ def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -
     for message, names in shared_messages(pair):
         for way, back in ((pair, False), (pair.reversed(), True)):
             predicted = expected(compared(bump).findings, *message, back=back)
-            if predicted is not Wire.BREAKS:
+            if predicted is not WireVerdict.BREAKS:
                 seen = observed(way, (names[1], names[0]) if back else names, packages, count=15)
                 assert seen.rank <= predicted.rank, (message, "new to old" if back else "old to new")
 
@@ -287,7 +287,7 @@ def test_an_open_enum_got_a_value() -> None:
     bump = (*V1, "0.13.6", "1.16.0")
     (found,) = [each for each in compared(bump).findings if each.rule.id == "enum-value-added"]
     assert str(found.place) == "SessionConfigOptionCategory.model_config"
-    assert found.worst_wire is Wire.OK
+    assert found.worst_wire is WireVerdict.OK
 
 
 def test_version_two_lost_its_null_ids() -> None:

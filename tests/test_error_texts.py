@@ -104,7 +104,7 @@ def test_what_the_peer_has_sent_is_kept(packages: Packages, sources: Any) -> Non
 KEPT = {
     ("dispatch.py", "unsupported_error", "from_json"): "it begins with the standard text of the code of protocol 2",
     ("dispatch.py", "unsupported_error", "{}"): "the same",
-    ("pending.py", "resolve", "from_json"): "what the peer has sent",
+    ("read_loop.py", "resolve", "from_json"): "what the peer has sent",
     ("overriding.py", "_is_same", "from_json"): "what the peer has sent",
     ("scripted_peer.py", "_take", "from_json"): "what the peer has sent",
     ("session_client.py", "_reason", "RequestError"): "what the agent has reported, for the caller",

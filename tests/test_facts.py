@@ -16,8 +16,8 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
-from acpgen.schema.facts import Negotiation, Unsupported, fitting_facts, read_facts
-from acpgen.schema.session_facts import Sessions, Tasks, Turn, Updates
+from acpgen.schema.facts import Introduction, Negotiation, Unsupported, fitting_facts, read_facts
+from acpgen.schema.session_facts import SessionFacts, TaskFacts, TurnFacts, Updates
 from tests.command_line import build_package, run_acpgen
 from tests.published import published
 from tests.support import Packages, model_of
@@ -143,6 +143,8 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
     assert model.negotiation == Negotiation(
         method="initialize",
         version="protocolVersion",
+        params=Introduction(capabilities="capabilities", info="info"),
+        result=Introduction(capabilities="capabilities", info="info"),
         unsupported=Unsupported(
             code=-32022,
             data="UnsupportedProtocolVersionErrorData",
@@ -288,7 +290,7 @@ def test_bundled_sessions_name_every_method_with_the_id_of_a_session(release: An
 
 def test_a_file_keeps_the_methods_of_sessions_that_it_has(tmp_path: Path) -> None:
     model, _ = model_of(SchemaChoice(schema=published("v1/0.10.8/schema.json")))
-    assert model.sessions == Sessions(
+    assert model.sessions == SessionFacts(
         key="sessionId",
         open=("session/new",),
         attach=("session/load",),
@@ -297,12 +299,12 @@ def test_a_file_keeps_the_methods_of_sessions_that_it_has(tmp_path: Path) -> Non
         updates=Updates(
             method="session/update",
             property="update",
-            turn=Turn(
+            turn=TurnFacts(
                 request="session/prompt",
                 cancel="session/cancel",
                 tags=("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"),
             ),
-            tasks=Tasks(id="toolCallId", status="status", ended=("completed", "failed")),
+            tasks=TaskFacts(id="toolCallId", status="status", ended=("completed", "failed")),
         ),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.schema.bundled import Release, bundled_fragments, list_releases, load_facts, load_release
-from acpgen.schema.fitting import Verdict, choose_fragment, fit
+from acpgen.schema.fitting import FitResult, choose_fragment, fit
 from tests.command_line import run_acpgen
 
 
@@ -68,7 +68,7 @@ def test_the_newest_that_applies_is_taken(release: Release) -> None:
     fragments = bundled_fragments(release.protocol)
     newest = {}
     for each in fragments:
-        if fit(base, each, protocol=release.protocol, facts=facts, others=fragments).verdict is Verdict.APPLIES:
+        if fit(base, each, protocol=release.protocol, facts=facts, others=fragments).verdict is FitResult.APPLIES:
             newest[each.id] = each.spec
     assert newest
     for name, spec in newest.items():

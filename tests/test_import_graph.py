@@ -73,7 +73,7 @@ def test_no_room_imports_one_above_it() -> None:
 
 RUNTIME = {path.stem: path for path in (REPOSITORY / "templates/runtime").rglob("*.py") if path.stem != "__init__"}
 LAYERS = (
-    *("core", "pydantic", "trace", "handlers", "threads", "versions"),
+    *("core", "pydantic", "trace", "handlers", "versions"),
     *("streams", "stdio", "process", "proxy", "network", "remote"),
 )
 """The folders of the runtime from the bottom up."""

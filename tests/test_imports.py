@@ -51,7 +51,7 @@ def test_texts_hold_no_names(text: str) -> None:
     ("code", "text"),
     [
         ("import acpgen", "acpgen needs Python 3.10"),
-        ("import runpy; runpy.run_path('templates/runtime/core/_base.py')", "this package needs Python 3.10"),
+        ("import runpy; runpy.run_path('templates/runtime/core/places.py')", "this package needs Python 3.10"),
     ],
 )
 def test_an_older_python_gets_a_clear_text(code: str, text: str) -> None:

@@ -97,9 +97,13 @@ def versions_of(protocols: tuple[int, ...]) -> str:
 
 
 def environment(*projects: Path) -> dict[str, str]:
-    """The environment in which the packages of `projects` can be imported, and nothing changes their folders."""
+    """The environment in which the packages of `projects` can be imported, and nothing changes their folders.
+
+    They are compiled once, beside them.
+    """
     path = os.pathsep.join(str(project / "src") for project in projects)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    compiled = str(projects[0].parent / "compiled")
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1", "PYTHONPYCACHEPREFIX": compiled}
 
 
 def names(folder: Path) -> list[str]:
@@ -314,7 +318,9 @@ def test_nothing_is_left_of_a_project_that_failed(
 # --- What the projects do ----------------------------------------------------------------------------------------
 
 
-@EACH_PROJECT
+@pytest.mark.parametrize(
+    "protocols", [(1,), pytest.param((2,), marks=pytest.mark.deep), pytest.param(BOTH, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols: tuple[int, ...]) -> None:
     check_own_tests(projects(role, *protocols))
@@ -322,7 +328,7 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
 
 @pytest.mark.full
 @pytest.mark.parametrize("protocols", [*(pytest.param((each,), marks=pytest.mark.deep) for each in BOTH), BOTH])
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["agent", pytest.param("client", marks=pytest.mark.deep), "proxy"])
 def test_the_tests_of_the_project_pass_with_all_options(tmp_path: Path, role: str, protocols: tuple[int, ...]) -> None:
     """Remote connections, all extensions, and the newest release by its name."""
     releases = [find_release(protocol) for protocol in protocols]
@@ -343,7 +349,7 @@ def check_own_tests(project: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "unittest"],
         cwd=project,
-        env={**environment(), "PYTHONPATH": ""},
+        env={**environment(project), "PYTHONPATH": ""},
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -506,7 +512,7 @@ time.sleep(600)
 """A server that does not end by itself, as others that have much to do: the agent still ends well."""
 
 
-@EACH_SPOKEN
+@pytest.mark.parametrize(("protocols", "protocol"), [((1,), 1), (BOTH, 2)])
 def test_the_agent_shows_the_tools_of_its_session(
     projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
 ) -> None:

@@ -62,7 +62,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def chat_of(project: Path, *options: str) -> Iterator[Terminal]:
     keys, screen = os.openpty()
     agent = [sys.executable, "tests/fake_agent.py", *options]
-    environment = {**os.environ, "PYTHONPATH": "src", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": "src", "PYTHONUTF8": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", LEADER, "-m", "my_client", *agent],
         cwd=project,

@@ -80,7 +80,7 @@ def test_each_insertion_of_the_stability_tests_renames_nothing(packages: Package
     before = names_in(root, packages, flavour, 1)
     places = [
         (pointer, key, at)
-        for _, pointer, node, key in share(share(unions_of(root)))
+        for _, pointer, node, key in share(unions_of(root), 9)
         for at in sorted({0, len(node[key]) // 2, len(node[key])})
     ]
     assert len(places) >= 4

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.diagnostics import InputError, InternalError, Severity
-from acpgen.output import LOCK_NAME, STAGE_PREFIX, Change, Kind, apply, plan, read_manifest, unchanged
+from acpgen.output import LOCK_NAME, STAGE_PREFIX, Change, ChangeKind, apply, plan, read_manifest, unchanged
 from acpgen.text import MARKER
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, refusal, sha, snapshot, write_lock
 
@@ -30,12 +30,12 @@ def test_plan_names_every_change_and_writes_nothing(out: Path) -> None:
     before = snapshot(out)
     made = plan(NEW, folder=out, head=HEAD)
     assert made.changes == (
-        Change("__init__.py", Kind.UPDATE),
-        Change(LOCK_NAME, Kind.UPDATE),
-        Change("gone.py", Kind.DELETE),
-        Change("more/x.py", Kind.CREATE),
-        Change("py.typed", Kind.KEEP),
-        Change("sub/codec.py", Kind.UPDATE),
+        Change("__init__.py", ChangeKind.UPDATE),
+        Change(LOCK_NAME, ChangeKind.UPDATE),
+        Change("gone.py", ChangeKind.DELETE),
+        Change("more/x.py", ChangeKind.CREATE),
+        Change("py.typed", ChangeKind.KEEP),
+        Change("sub/codec.py", ChangeKind.UPDATE),
     )
     assert not made.is_clean
     assert list(made.files) == [*sorted(NEW), LOCK_NAME]
@@ -45,7 +45,7 @@ def test_plan_names_every_change_and_writes_nothing(out: Path) -> None:
 
 def test_plan_of_a_missing_folder_makes_no_folder(tmp_path: Path) -> None:
     made = plan(NEW, folder=tmp_path / "a" / "acp", head=HEAD)
-    assert {change.kind for change in made.changes} == {Kind.CREATE}
+    assert {change.kind for change in made.changes} == {ChangeKind.CREATE}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +72,7 @@ def test_files_with_equal_bytes_keep_their_time_stamp(out: Path) -> None:
 
 def test_a_changed_head_updates_the_manifest_alone(out: Path) -> None:
     made = plan(OLD, folder=out, head={**HEAD, "acpgen": "0.2.0"})
-    assert [change.path for change in made.changes if change.kind is not Kind.KEEP] == [LOCK_NAME]
+    assert [change.path for change in made.changes if change.kind is not ChangeKind.KEEP] == [LOCK_NAME]
 
 
 def test_folders_left_empty_by_deletion_go_and_others_stay(out: Path) -> None:
@@ -290,7 +290,7 @@ def test_an_edited_first_line_can_be_repaired(out: Path) -> None:
 
 def test_a_file_with_the_right_bytes_is_adopted(tmp_path: Path) -> None:
     (tmp_path / "py.typed").touch()
-    assert Change("py.typed", Kind.KEEP) in build(NEW, tmp_path).changes
+    assert Change("py.typed", ChangeKind.KEEP) in build(NEW, tmp_path).changes
 
 
 def test_a_file_that_only_mentions_the_marker_is_foreign(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_stale_files_that_are_ours_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "marked.py").write_text(f"{MARKER}\nedited")
     (tmp_path / "unlisted.py").write_text(f"{MARKER}\n")
     made = build(NEW, tmp_path)
-    assert [change.path for change in made.changes if change.kind is Kind.DELETE] == ["marked.py"]
+    assert [change.path for change in made.changes if change.kind is ChangeKind.DELETE] == ["marked.py"]
     assert contents(tmp_path) == {**NEW, "unlisted.py": f"{MARKER}\n"}
 
 
@@ -324,7 +324,7 @@ def test_a_stale_name_of_the_new_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "types.py").write_text(f"{MARKER}\n")
     os.link(tmp_path / "types.py", tmp_path / "TYPES.py")
     made = plan({"types.py": f"{MARKER}\n"}, folder=tmp_path, head=HEAD)
-    assert Kind.DELETE not in {change.kind for change in made.changes}
+    assert ChangeKind.DELETE not in {change.kind for change in made.changes}
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

@@ -32,6 +32,13 @@ QUICK = {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """For pip: of what it installs, a test imports a part, and Python compiles that."""
 
 
+def readme_text() -> str:
+    return (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+BUILD, TEST = (block.text.strip() for block in blocks(section(readme_text(), "From a checkout")))
+
+
 def run(command: Sequence[str | Path] | str, folder: Path, *, path: Path | None = None) -> str:
     """The output of a command, or of a line of shell, which must succeed. `path` is put before the PATH."""
     variables = {**{key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}, **QUICK}
@@ -74,13 +81,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment with the wheel, its dependencies, and the extra that the README uses."""
-    folder = tmp_path_factory.mktemp("environment")
-    require(find_spec("virtualenv"), "virtualenv, which comes with pre-commit, and takes half as long as venv")
-    run([sys.executable, "-m", "virtualenv", "--quiet", folder], folder)
-    run([folder / PROGRAMS / "python", "-m", "pip", "install", "--quiet", f"{wheel}[rfd]"], folder)
-    return folder / PROGRAMS
+def programs(unpacked: Path, wheel: Path) -> Path:
+    """The programs of the environment that the README makes in a checkout, with the extra that it uses elsewhere.
+
+    What is installed there is the same wheel as `wheel`: pip installs only what it needs for the extra.
+    """
+    run(BUILD, unpacked)
+    folder = unpacked / ".venv" / PROGRAMS
+    run([folder / "python", "-m", "pip", "install", "--quiet", f"{wheel}[rfd]"], folder)
+    return folder
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
@@ -104,13 +113,6 @@ def test_the_sdist_builds_the_same_wheel(unpacked: Path, wheel: Path, tmp_path: 
 # --- The README --------------------------------------------------------------------------------------------------
 
 
-def readme_text() -> str:
-    return (REPOSITORY / "README.md").read_text(encoding="utf-8")
-
-
-BUILD, TEST = (block.text.strip() for block in blocks(section(readme_text(), "From a checkout")))
-
-
 @pytest.fixture(scope="module")
 def used(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which everything that the README says has been done with the installed wheel."""
@@ -122,16 +124,18 @@ def used(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_command_for_a_checkout_builds_a_package(unpacked: Path) -> None:
-    run(BUILD, unpacked)
-    run([sys.executable, "-c", "import demo; demo.Agent"], unpacked)
+def test_the_command_for_a_checkout_builds_a_package(unpacked: Path, programs: Path) -> None:
+    run([programs / "python", "-c", "import demo; demo.Agent"], unpacked)
 
 
-def test_the_command_for_the_tests_is_what_ci_runs() -> None:
-    assert TEST.endswith("nox")
+def test_the_command_for_the_tests_is_how_ci_begins() -> None:
+    """CI names the sessions: those that `nox` has by default are lint, and a part of one that it runs."""
+    install, _, nox = TEST.rpartition(" && ")
     script = REPOSITORY / ".ci" / "run"
     if script.exists():  # not part of the sdist
-        assert TEST in map(str.strip, script.read_text(encoding="utf-8").splitlines())
+        lines = script.read_text(encoding="utf-8").splitlines()
+        assert install in lines
+        assert any(line.startswith(f"{nox} -s lint ") for line in lines)
 
 
 def test_acpgen_is_installed_by_the_commands_of_the_readme() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from acpgen.config import SchemaChoice
 from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from tests import conftest, package_cache
-from tests.support import model_of
+from tests.command_line import tree
+from tests.support import import_folder, model_of
 
 FILES = {"types.py": "x = 1\n", "py.typed": ""}
 
@@ -32,7 +34,7 @@ def refuse() -> dict[str, str]:
 
 def test_a_package_is_built_once(home: Path) -> None:
     first = package_cache.folder("key", lambda: FILES)
-    assert {path.name: path.read_text(encoding="utf-8") for path in first.iterdir()} == FILES
+    assert {path: text.decode() for path, text in tree(first).items()} == FILES
     assert package_cache.folder("key", refuse) == first
     with pytest.raises(AssertionError, match="built again"):
         package_cache.folder("another key", refuse)
@@ -45,7 +47,28 @@ def test_a_process_that_was_slower_takes_what_is_there(home: Path) -> None:
 
     found = package_cache.folder("key", build)
     assert (found / "types.py").read_text(encoding="utf-8") == FILES["types.py"]
-    assert [path.name for path in (home / "state").iterdir()] == [found.parent.name]
+    assert [*home.glob("state/*/package")] == [found]
+    assert not [*home.glob("state/.new-*")]
+
+
+def test_folders_with_the_same_modules_are_compiled_once(home: Path) -> None:
+    """The same code has another path in each; another text is other code, also of the same size."""
+    code = "def path():\n    return path.__code__.co_filename, 1\n"
+    names = ["one", "two", "three"]
+    texts = [code, code, code.replace("1", "2")]
+    folders = [
+        package_cache.folder(name, lambda text=text, name=name: {"__init__.py": f"# {name}\n", "inner/module.py": text})
+        for name, text in zip(names, texts, strict=True)
+    ]
+    for name, folder in zip(names, folders, strict=True):
+        (home / f"compiled_{name}").symlink_to(folder)
+        import_folder(home / f"compiled_{name}")
+    modules = [importlib.import_module(f"compiled_{name}.inner.module") for name in names]
+    assert [module.path() for module in modules] == [
+        (str(home / f"compiled_{name}" / "inner" / "module.py"), number)
+        for name, number in zip(names, (1, 1, 2), strict=True)
+    ]
+    assert len({(folder / "inner" / "__pycache__").resolve() for folder in folders}) == 2
 
 
 def test_nothing_is_kept_of_an_acpgen_that_was_edited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +123,14 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
     assert conftest.sample(each) == set(each)
     elsewhere = [replace(case, path=Path("test_codec.py")) for case in MANY]
     assert conftest.sample(elsewhere) == set(elsewhere)
+
+
+def test_the_shares_of_the_cases_are_all_of_them_and_each_has_one_of_each_test() -> None:
+    single = [Case(f"test_{at}", f"test_{at}") for at in range(20)]
+    shares = [conftest.cases_in_share([*MANY, *single], f"{at}/2") for at in range(2)]
+    assert shares[0] | shares[1] == {*MANY, *single}
+    assert shares[0] & shares[1] == {*single}
+    assert all(120 < len(share) < 200 for share in shares)
 
 
 def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:

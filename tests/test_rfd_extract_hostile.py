@@ -23,7 +23,7 @@ pytestmark = pytest.mark.full
 CPU_SECONDS = 60.0
 """The CPU time that any text may take; the slowest takes two seconds. A loaded machine does not count."""
 
-EXAMPLES = 300 if DEEP else 75
+EXAMPLES = 300 if DEEP else 40
 
 PIECES = st.sampled_from(
     [

@@ -9,7 +9,7 @@ import pytest
 
 from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.rfd import parse_source
-from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, parse_markdown, read_metadata
+from acpgen.rfd.blocks import Block, Language, Source, find_blocks, parse_markdown, read_metadata
 from acpgen.rfd.entries import method_of
 from acpgen.schema.fragment import find_marks
 from tests.rfd_support import base, extraction, findings_of
@@ -22,7 +22,7 @@ def source(text: str, name: str = "text.txt") -> Source:
     return parse_source(text.encode(), label=name, name=name)
 
 
-def blocks(text: str, name: str = "text.txt") -> list[tuple[Kind, int, int]]:
+def blocks(text: str, name: str = "text.txt") -> list[tuple[Language, int, int]]:
     """The kind and the lines of each block."""
     return [(each.kind, each.first, each.last) for each in found_blocks(text, name)]
 
@@ -75,19 +75,19 @@ def test_fences_are_found_wherever_markdown_has_them() -> None:
             "type A = string",
         ]
     )
-    kinds = [(Kind.TYPESCRIPT, 4, 4), (Kind.JSON, 7, 7), (Kind.JSON, 11, 11), (Kind.TYPESCRIPT, 15, 15)]
+    kinds = [(Language.TYPESCRIPT, 4, 4), (Language.JSON, 7, 7), (Language.JSON, 11, 11), (Language.TYPESCRIPT, 15, 15)]
     assert blocks(text, "a.md") == kinds
     first = found_blocks(text, "a.md")[0]
     assert first.offsets == (3,)
 
 
 def test_tags_around_a_fence_do_not_swallow_it() -> None:
-    assert blocks("<Tabs>\n```rust\nx\n```\n</Tabs>\n", "a.md") == [(Kind.OTHER, 3, 3)]
+    assert blocks("<Tabs>\n```rust\nx\n```\n</Tabs>\n", "a.md") == [(Language.OTHER, 3, 3)]
 
 
 def test_an_example_of_a_fence_is_no_fence() -> None:
     text = "````md\n```json\n{}\n```\n````\n"
-    assert blocks(text, "a.md") == [(Kind.OTHER, 2, 4)]
+    assert blocks(text, "a.md") == [(Language.OTHER, 2, 4)]
 
 
 def test_code_without_fences_goes_from_its_first_to_its_last_bracket() -> None:
@@ -109,13 +109,13 @@ def test_code_without_fences_goes_from_its_first_to_its_last_bracket() -> None:
             '{"b": false}',
         ]
     )
-    typescript = [(Kind.TYPESCRIPT, 2, 5), (Kind.TYPESCRIPT, 6, 8), (Kind.TYPESCRIPT, 9, 9)]
-    assert blocks(text) == [*typescript, (Kind.JSON, 11, 13), (Kind.JSON, 14, 14)]
+    typescript = [(Language.TYPESCRIPT, 2, 5), (Language.TYPESCRIPT, 6, 8), (Language.TYPESCRIPT, 9, 9)]
+    assert blocks(text) == [*typescript, (Language.JSON, 11, 13), (Language.JSON, 14, 14)]
     assert stray(text) == []
 
 
 def test_code_without_fences_is_found_beside_fences_too() -> None:
-    assert blocks(f"{TS}\ninterface B {{\n}}\n", "a.md") == [(Kind.TYPESCRIPT, 2, 2), (Kind.TYPESCRIPT, 5, 6)]
+    assert blocks(f"{TS}\ninterface B {{\n}}\n", "a.md") == [(Language.TYPESCRIPT, 2, 2), (Language.TYPESCRIPT, 5, 6)]
 
 
 @pytest.mark.parametrize(

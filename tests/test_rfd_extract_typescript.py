@@ -8,26 +8,26 @@ import pytest
 
 from acpgen.diagnostics import Report
 from acpgen.rfd.base import Base
-from acpgen.rfd.blocks import Block, Kind, parse_source
-from acpgen.rfd.entries import Entry
+from acpgen.rfd.blocks import Block, Language, parse_source
+from acpgen.rfd.entries import DraftEntry
 from acpgen.rfd.typescript import MAX_CODE, MAX_DEPTH, convert_declarations, read_declarations
 from tests.rfd_support import draft_of_typescript, extraction, findings_of
 
 BARE = Base(origin="nothing", protocol=1, definitions={}, gates={})
 
 
-def converted(text: str) -> tuple[dict[str, Entry], list[tuple[int, str]]]:
+def converted(text: str) -> tuple[dict[str, DraftEntry], list[tuple[int, str]]]:
     """The definitions in a text, and the line and the message of each finding."""
     source = parse_source(text.encode(), label="text.ts", name="text.ts")
     offsets = (0,) * len(source.lines)
-    block = Block(source=source, kind=Kind.TYPESCRIPT, language="ts", first=1, text=text, offsets=offsets)
+    block = Block(source=source, kind=Language.TYPESCRIPT, language="ts", first=1, text=text, offsets=offsets)
     report = Report()
     found = convert_declarations(read_declarations(block, report), {}, base=BARE, report=report)
     messages = [(each.location.line, each.message) for each in report.found if each.location]
     return {each.name: each for each in found}, messages
 
 
-def definitions(text: str) -> dict[str, Entry]:
+def definitions(text: str) -> dict[str, DraftEntry]:
     """The definitions of a text in which everything is understood."""
     found, messages = converted(text)
     assert messages == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import AbstractAsyncContextManager
 from types import ModuleType
@@ -378,3 +379,36 @@ def test_a_schema_of_which_nothing_is_known_has_no_handshake(packages: Packages)
             assert (await peer.ask(0, "wave", {}))["error"]["code"] == -32601
 
     run(main())
+
+
+# --- Mappings in a package of one version ----------------------------------------------------------------------------
+
+
+@EACH_BASE
+def test_a_mapping_with_the_only_version_is_that_factory(packages: Packages, sources: SchemaChoice) -> None:
+    acp, version, heard = packages(sources), VERSION[sources], list[Any]()
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        serving = asyncio.create_task(acp.serve_agent({version: listening(acp, heard, version)}, near))
+        line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params_for(sources)}
+        await far.write(json.dumps(line).encode())
+        answer = json.loads(await far.read() or b"null")
+        assert (answer["result"]["protocolVersion"], len(heard)) == (version, 1)
+        await far.close()
+        await serving
+
+    run(main())
+
+
+@EACH_BASE
+def test_a_mapping_with_another_version_is_refused(packages: Packages, sources: SchemaChoice) -> None:
+    acp, version = packages(sources), VERSION[sources]
+    agents = ({9: acp.Agent}, {version: acp.Agent, 9: acp.Agent}, {})
+
+    async def main(factories: dict[int, type[Any]]) -> None:
+        with pytest.raises(ValueError, match=f"version {version} of the protocol alone"):
+            await acp.serve_agent(factories, acp.memory_transports()[0])
+
+    for each in agents:
+        run(main(each))

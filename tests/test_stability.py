@@ -71,9 +71,9 @@ def unions_of(root: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], 
                     yield name, pointer, node, key
 
 
-def share(items: Iterable[T]) -> list[T]:
-    """Every third of them, which are different ones for each caller; all in the session `deep`."""
-    return list(items) if DEEP else list(items)[::3]
+def share(items: Iterable[T], step: int = 6) -> list[T]:
+    """One in so many, which are different ones for each caller; all in the session `deep`."""
+    return list(items)[:: 1 if DEEP else step]
 
 
 def is_object(member: Any) -> bool:
@@ -158,7 +158,7 @@ def test_a_member_that_goes_takes_no_other_name_with_it(protocol: int, tmp_path:
             assert all(name.startswith(tuple(payloads)) for name in added), (pointer, position, added)
             assert is_one_family(lost - payloads), (pointer, position, lost)
             tried += 1
-    assert tried > 20
+    assert tried > 10
 
 
 def is_one_family(names: set[str]) -> bool:

@@ -90,7 +90,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("check", [run_mypy, pytest.param(run_pyright_on_users, marks=pytest.mark.full)])
+@pytest.mark.parametrize("check", [run_mypy, pytest.param(run_pyright_on_users, marks=pytest.mark.deep)])
 def test_type_errors_in_what_is_sent_are_found(
     check: Callable[[Path], Mapping[tuple[str, int], str]], home: Path
 ) -> None:

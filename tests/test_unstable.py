@@ -20,7 +20,7 @@ from acpgen.schema.bundled import Release, bundled_fragments, find_release, load
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import read_document
 from acpgen.schema.facts import Facts
-from acpgen.schema.fitting import Verdict, fit
+from acpgen.schema.fitting import FitResult, fit
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.walk import referenced_definition, schema_list, schema_map, walk
 from tests.published import published
@@ -157,10 +157,10 @@ def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fra
     filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
     if filled_in & extension.definitions.keys():
         # a definition to which another extension adds is a larger one there, and that is said
-        assert found.verdict is Verdict.CONFLICTS
+        assert found.verdict is FitResult.CONFLICTS
         assert "disagree on the definition" in found.reasons[0]
     else:
-        assert (found.verdict, len(found.reasons)) == (Verdict.SUPERSEDED, 1)
+        assert (found.verdict, len(found.reasons)) == (FitResult.SUPERSEDED, 1)
 
 
 @EITHER

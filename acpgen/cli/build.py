@@ -16,7 +16,7 @@ from acpgen.text import printable
 
 if TYPE_CHECKING:
     from acpgen.config.settings import Output
-    from acpgen.output import Change, Plan
+    from acpgen.output import Change, OutputPlan
     from acpgen.pipeline import Built
 
 _TOLD = {"extension-partial", "merge-resolved", "output-ignored"}
@@ -108,7 +108,7 @@ def _ignored(builds: Sequence[tuple[Output, Built]]) -> Iterator[Diagnostic]:
             yield Diagnostic(code="output-ignored", severity=Severity.NOTE, message=message, hint=hint)
 
 
-def _write(plans: Sequence[Plan]) -> None:
+def _write(plans: Sequence[OutputPlan]) -> None:
     if plans:
         from acpgen.output import apply, check_writable
 

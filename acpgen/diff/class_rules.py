@@ -10,14 +10,14 @@ from acpgen.diff.expression_rules import TypeChange, type_change, type_finding, 
 from acpgen.diff.findings import (
     FINE,
     SOURCE_OK,
+    ChangePlace,
     DiffFinding,
     Effect,
     Found,
-    Place,
     Shown,
     SourceEffect,
     Use,
-    Wire,
+    WireVerdict,
     breaks,
     risks,
 )
@@ -37,9 +37,9 @@ class ClassPair:
     old: ir.Struct
     new: ir.Struct
 
-    def place(self, field: ir.Field, *, was: str | None = None) -> Place:
+    def place(self, field: ir.Field, *, was: str | None = None) -> ChangePlace:
         """The place of a property."""
-        return Place(type=self.new.name, member=field.wire, was=was)
+        return ChangePlace(type=self.new.name, member=field.wire, was=was)
 
 
 CLASSES = RuleTable[ModelPair, ir.Struct, ir.Struct]()
@@ -83,7 +83,7 @@ def _base_changed(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator
     before = models.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
         message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
-        yield Found(Place(type=new.name), message, FINE, risks(Use.READ))
+        yield Found(ChangePlace(type=new.name), message, FINE, risks(Use.READ))
 
 
 @CLASSES.pair(
@@ -92,7 +92,7 @@ def _base_changed(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator
     wire=_DROPPED,
 )
 def _openness(_: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
-    place, effect = Place(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
+    place, effect = ChangePlace(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
     if new.keeps_extra and not old.keeps_extra:
         yield Found(place, "unknown properties are kept now, in `extra`", effect)
     if old.keeps_extra and not new.keeps_extra:
@@ -108,8 +108,8 @@ def _openness(_: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
 def _rejection_changed(models: ModelPair, old: ir.Struct, new: ir.Struct) -> Iterator[Found]:
     is_other = _is_for_other_tags(old, models.old) and _is_for_other_tags(new, models.new)
     if old.rejects != new.rejects and not is_other:
-        effect = Effect(*(Wire.OK if each.rejects is None else Wire.BREAKS for each in (new, old)))
-        yield Found(Place(type=new.name), "the type excludes other objects than before", effect)
+        effect = Effect(*(WireVerdict.OK if each.rejects is None else WireVerdict.BREAKS for each in (new, old)))
+        yield Found(ChangePlace(type=new.name), "the type excludes other objects than before", effect)
 
 
 def _is_for_other_tags(struct: ir.Struct, model: ir.Model) -> bool:
@@ -181,8 +181,8 @@ def _bare(expression: ir.TypeExpr) -> ir.TypeExpr:
 def _field_renamed(classes: ClassPair, old: ir.Field, new: ir.Field) -> Iterator[Found]:
     if old.wire != new.wire:
         effect = Effect(
-            Wire.worst((left_out(None, new), _unknown_to(classes.new))),
-            Wire.worst((left_out(None, old), _unknown_to(classes.old))),
+            WireVerdict.worst((left_out(None, new), _unknown_to(classes.new))),
+            WireVerdict.worst((left_out(None, old), _unknown_to(classes.old))),
         )
         place, source = classes.place(new, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
         yield Found(place, f"is the new name of {cut(old.wire)}", effect, source)
@@ -220,9 +220,9 @@ def _one_sided(classes: ClassPair, old: ir.Field | None, new: ir.Field | None, *
         yield Found(classes.place(old), message, effect, _GONE, is_reverse=True)
 
 
-def _unknown_to(struct: ir.Struct) -> Wire:
+def _unknown_to(struct: ir.Struct) -> WireVerdict:
     """The verdict on a property that the reader's class does not name."""
-    return Wire.OK if struct.keeps_extra else Wire.LOSES
+    return WireVerdict.OK if struct.keeps_extra else WireVerdict.LOSES
 
 
 def _needed(field: ir.Field) -> SourceEffect:

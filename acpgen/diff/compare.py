@@ -8,14 +8,14 @@ from dataclasses import replace
 from acpgen.diagnostics import input_error
 from acpgen.diff.class_rules import CLASSES, FIELDS, UNPAIRED_FIELDS
 from acpgen.diff.definition_rules import ALIASES, DEFINITIONS, DOCUMENTATION, ENUMS, compare_definitions
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, WireVerdict
 from acpgen.diff.method_rules import METHODS, states_gates
 from acpgen.diff.protocol_rules import PACKAGES, PARTS, Home
 from acpgen.diff.rules import MODELS, ModelPair
 from acpgen.diff.union_rules import UNIONS
 from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
-from acpgen.ir.usage import Misfit, TypeUsage
+from acpgen.ir.usage import MisfitEffect, TypeUsage
 from acpgen.roles import Side
 
 _TABLES = (
@@ -25,7 +25,7 @@ _TABLES = (
 RULES: Mapping[str, Rule] = {rule.id: rule for table in _TABLES for rule in table.rules}
 """The rules by id."""
 
-_Messages = Mapping[MessageType, Misfit]
+_Messages = Mapping[MessageType, MisfitEffect]
 
 
 def compare(old: ir.Model, new: ir.Model, *, names: tuple[str, str] | None = None) -> Comparison:
@@ -102,14 +102,14 @@ def _wire(effect: Effect | None, before: _Messages, after: _Messages) -> Mapping
     shared = before.keys() & after.keys() if effect is not None else set()
     return {
         side: Effect(
-            Wire.worst(_softened(effect.old_to_new, after[each]) for each in shared if each.side is side),
-            Wire.worst(_softened(effect.new_to_old, before[each]) for each in shared if each.side is side),
+            WireVerdict.worst(_softened(effect.old_to_new, after[each]) for each in shared if each.side is side),
+            WireVerdict.worst(_softened(effect.new_to_old, before[each]) for each in shared if each.side is side),
         )
         for side in Side
         if effect is not None and any(each.side is side for each in shared)
     }
 
 
-def _softened(verdict: Wire, misfit: Misfit) -> Wire:
+def _softened(verdict: WireVerdict, misfit: MisfitEffect) -> WireVerdict:
     """`verdict` for a message whose reader treats misfits as `misfit` says. A forgiven misfit loses, not breaks."""
-    return Wire.LOSES if verdict is Wire.BREAKS and misfit is Misfit.FORGIVEN else verdict
+    return WireVerdict.LOSES if verdict is WireVerdict.BREAKS and misfit is MisfitEffect.FORGIVEN else verdict

@@ -8,15 +8,15 @@ from acpgen.diff.class_rules import compare_classes
 from acpgen.diff.expression_rules import type_finding, type_rules
 from acpgen.diff.findings import (
     SOURCE_OK,
+    ChangePlace,
     DiffFinding,
     Effect,
     Found,
-    Place,
     Shown,
     SourceEffect,
     SourceVerdict,
     Use,
-    Wire,
+    WireVerdict,
     breaks,
     risks,
 )
@@ -78,11 +78,11 @@ def compare_definitions(models: ModelPair, old: ir.Definition, new: ir.Definitio
 def _unpaired(models: ModelPair) -> Iterator[Found]:
     for definition in models.new.definitions:
         if definition.name not in models.pairs.backward:
-            yield Found(Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
+            yield Found(ChangePlace(type=definition.name), f"new type: {_KINDS[type(definition)]}")
     for definition in models.old.definitions:
         if definition.name not in models.pairs.forward:
             message, source = f"type removed: {_KINDS[type(definition)]}", breaks(Use.IMPORT)
-            yield Found(Place(type=definition.name), message, source=source, is_reverse=True)
+            yield Found(ChangePlace(type=definition.name), message, source=source, is_reverse=True)
 
 
 @DEFINITIONS.rule(
@@ -93,7 +93,7 @@ def _unpaired(models: ModelPair) -> Iterator[Found]:
 )
 def _renamed(_: ModelPair, old: ir.Definition, new: ir.Definition) -> Iterator[Found]:
     if old.name != new.name:
-        place = Place(type=new.name, was=old.name)
+        place = ChangePlace(type=new.name, was=old.name)
         yield Found(place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
 
 
@@ -107,7 +107,7 @@ def _kind_changed(models: ModelPair, old: ir.Definition, new: ir.Definition) -> 
     if _has_other_kind(models, old, new):
         message = f"is {_described(new)} now; before: {_described(old)}"
         effect, source = models.effect_inside(old.name, new.name), _source_of_other_kind(models, old, new)
-        yield Found(Place(type=new.name), message, effect, source)
+        yield Found(ChangePlace(type=new.name), message, effect, source)
 
 
 def _has_other_kind(models: ModelPair, old: ir.Definition, new: ir.Definition) -> bool:
@@ -164,7 +164,7 @@ def _described(definition: ir.Definition) -> str:
 )
 def _documentation(old: ir.Method | ir.Definition, new: ir.Method | ir.Definition) -> Iterator[Found]:
     is_method = isinstance(new, ir.Method)
-    place = Place(method=new.wire) if isinstance(new, ir.Method) else Place(type=new.name)
+    place = ChangePlace(method=new.wire) if isinstance(new, ir.Method) else ChangePlace(type=new.name)
     before, after = _texts(old), _texts(new)
     parts = [name for name, text in after.items() if before.get(name, text) != text]
     inner = cut(", ".join(filter(None, parts)), 200)
@@ -202,18 +202,18 @@ def _values(_: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
     for value in after:
         if value not in before:
-            place, effect = Place(type=new.name, member=str(value)), Effect(Wire.OK, _unknown_to(old))
+            place, effect = ChangePlace(type=new.name, member=str(value)), Effect(WireVerdict.OK, _unknown_to(old))
             yield Found(place, "new value", effect, SOURCE_OK if old.open else risks(Use.MATCH))
     for value in before:
         if value not in after:
-            place, effect = Place(type=new.name, member=str(value)), Effect(_unknown_to(new), Wire.OK)
+            place, effect = ChangePlace(type=new.name, member=str(value)), Effect(_unknown_to(new), WireVerdict.OK)
             source = SOURCE_OK if new.open else breaks(Use.CONSTRUCT, Use.MATCH)
             yield Found(place, "value removed", effect, source, is_reverse=True)
 
 
-def _unknown_to(enum: ir.Enum) -> Wire:
+def _unknown_to(enum: ir.Enum) -> WireVerdict:
     """The verdict on a value that the reader's enum does not have."""
-    return Wire.OK if enum.open else Wire.BREAKS
+    return WireVerdict.OK if enum.open else WireVerdict.BREAKS
 
 
 @ENUMS.pair(
@@ -222,7 +222,7 @@ def _unknown_to(enum: ir.Enum) -> Wire:
     wire="new to old breaks: unknown values are refused",
 )
 def _openness(_: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterator[Found]:
-    place, effect = Place(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
+    place, effect = ChangePlace(type=new.name), Effect(_unknown_to(new), _unknown_to(old))
     if new.open and not old.open:
         yield Found(place, "unknown values are kept now", effect, risks(Use.MATCH))
     if old.open and not new.open:
@@ -239,7 +239,7 @@ def _enum_type_changed(models: ModelPair, old: ir.Enum, new: ir.Enum) -> Iterato
     if old.primitive is not new.primitive:
         message = f"the values are of type {new.primitive.value} now; before: {old.primitive.value}"
         effect, source = models.effect_inside(old.name, new.name), breaks(Use.CONSTRUCT, Use.READ)
-        yield Found(Place(type=new.name), message, effect, source)
+        yield Found(ChangePlace(type=new.name), message, effect, source)
 
 
 # --- Aliases --------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ ALIAS_TYPES = type_rules("alias", "an alias")
 def _alias_type(models: ModelPair, old: ir.Alias, new: ir.Alias) -> Iterator[DiffFinding]:
     if not models.agree(old.type, new.type):
         effect = models.effect(old.type, new.type)
-        yield type_finding(ALIAS_TYPES, models, (old.type, new.type), place=Place(type=new.name), effect=effect)
+        yield type_finding(ALIAS_TYPES, models, (old.type, new.type), place=ChangePlace(type=new.name), effect=effect)
 
 
 ALIASES.include(ALIAS_TYPES.values(), _alias_type)

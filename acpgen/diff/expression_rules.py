@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from acpgen.diff.findings import FINE, DiffFinding, Effect, Found, Place, Rule, Shown
+from acpgen.diff.findings import FINE, ChangePlace, DiffFinding, Effect, Found, Rule, Shown
 from acpgen.diff.rules import BY_TYPE, DOCS, UNCHECKED, ModelPair, mirrored
 from acpgen.diff.type_forms import alike, shown, shown_annotations, spelled
 from acpgen.ir import model as ir
@@ -59,7 +59,7 @@ def type_finding(
     models: ModelPair,
     types: tuple[ir.TypeExpr, ir.TypeExpr],
     *,
-    place: Place,
+    place: ChangePlace,
     effect: Effect,
 ) -> DiffFinding:
     """The finding about an old and a new type in the same place that do not agree."""

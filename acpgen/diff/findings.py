@@ -27,7 +27,7 @@ class Verdict(Enum):
         return max(verdicts, key=lambda each: each.rank, default=next(iter(cls)))
 
 
-class Wire(Verdict):
+class WireVerdict(Verdict):
     """The wire verdict: the fate of messages between a sender and a reader of different releases.
 
     The sender sends everything that its schema admits of the properties that it names, and nothing else. The reader
@@ -74,16 +74,16 @@ class Use(Enum):
 class Effect:
     """The wire verdicts on both directions: `old_to_new` from old senders to new readers, and the reverse."""
 
-    old_to_new: Wire
-    new_to_old: Wire
+    old_to_new: WireVerdict
+    new_to_old: WireVerdict
 
     @property
-    def worst(self) -> Wire:
+    def worst(self) -> WireVerdict:
         """The graver of both verdicts."""
-        return Wire.worst((self.old_to_new, self.new_to_old))
+        return WireVerdict.worst((self.old_to_new, self.new_to_old))
 
 
-FINE = Effect(Wire.OK, Wire.OK)
+FINE = Effect(WireVerdict.OK, WireVerdict.OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def risks(*uses: Use) -> SourceEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ChangePlace:
     """The place of a change: a method, a type, or a member of a type (a property, a value, a tag); wire names.
 
     The names are those of NEW, except for things that only OLD has. `was` is the old name of a renamed thing.
@@ -166,7 +166,7 @@ class Found:
     the second rule of a pair from the first.
     """
 
-    place: Place
+    place: ChangePlace
     message: str
     effect: Effect | None = None
     source: SourceEffect = SOURCE_OK
@@ -195,19 +195,19 @@ class DiffFinding(Found):
         return self.carriers if self.place.method is None else (self.place.method,)
 
     @property
-    def worst_wire(self) -> Wire:
+    def worst_wire(self) -> WireVerdict:
         """The gravest wire verdict."""
-        return Wire.worst(effect.worst for effect in self.wire.values())
+        return WireVerdict.worst(effect.worst for effect in self.wire.values())
 
     @property
     def breaks(self) -> bool:
         """Whether messages or ordinary code break."""
-        return self.worst_wire is Wire.BREAKS or self.source.verdict is SourceVerdict.BREAKS
+        return self.worst_wire is WireVerdict.BREAKS or self.source.verdict is SourceVerdict.BREAKS
 
     @property
     def is_harmless(self) -> bool:
         """Whether the difference has no effect on messages or code."""
-        return self.worst_wire is Wire.OK and self.source.verdict is SourceVerdict.OK
+        return self.worst_wire is WireVerdict.OK and self.source.verdict is SourceVerdict.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

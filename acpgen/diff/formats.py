@@ -10,7 +10,7 @@ from functools import partial
 
 from acpgen.diagnostics import input_error
 from acpgen.diff.compare import RULES
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, WireVerdict
 from acpgen.diff.report import (
     NAME,
     NAMES,
@@ -176,7 +176,7 @@ def _json(comparison: Comparison) -> Mapping[str, object]:
         "summary": {
             "findings": len(numbers.findings),
             "documentation": numbers.documentation,
-            "wire": {"worst": Wire.worst(wire).value} | {each.value: wire[each] for each in Wire},
+            "wire": {"worst": WireVerdict.worst(wire).value} | {each.value: wire[each] for each in WireVerdict},
             "source": {"worst": SourceVerdict.worst(source).value}
             | {each.value: source[each] for each in SourceVerdict},
             "directions": _json_directions(numbers.directions),
@@ -216,7 +216,7 @@ def failures(comparisons: Iterable[Comparison], wanted: Iterable[str]) -> list[s
     """The reasons to fail, if findings of the kinds `wanted` ("wire", "source", "any") are failures."""
     numbers = [summary(each) for each in comparisons]
     counts = {
-        "wire": (sum(each.wire[Wire.BREAKS] for each in numbers), "break messages"),
+        "wire": (sum(each.wire[WireVerdict.BREAKS] for each in numbers), "break messages"),
         "source": (sum(each.source[SourceVerdict.BREAKS] for each in numbers), "break code"),
         "any": (sum(len(each.findings) for each in numbers), "in all"),
     }

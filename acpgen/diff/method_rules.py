@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acpgen.diff.findings import SOURCE_OK, Effect, Found, Place, Use, Wire, breaks, risks
+from acpgen.diff.findings import SOURCE_OK, ChangePlace, Effect, Found, Use, WireVerdict, breaks, risks
 from acpgen.diff.rules import BY_TYPE, MODELS, ModelPair, RuleTable
 from acpgen.diff.type_forms import shown
 from acpgen.ir import model as ir
@@ -24,10 +24,10 @@ _GONE = breaks(Use.CALL, Use.HANDLE)
 )
 def _unpaired(models: ModelPair) -> Iterator[Found]:
     for method in models.pairs.added:
-        place, effect = Place(method=method.wire), Effect(Wire.OK, _unhandled(method))
+        place, effect = ChangePlace(method=method.wire), Effect(WireVerdict.OK, _unhandled(method))
         yield Found(place, f"new method: {_described(method)}", effect).sent_by(_callers(method))
     for method in models.pairs.removed:
-        place, effect = Place(method=method.wire), Effect(_unhandled(method), Wire.OK)
+        place, effect = ChangePlace(method=method.wire), Effect(_unhandled(method), WireVerdict.OK)
         found = Found(place, f"method removed: {_described(method)}", effect, _GONE, is_reverse=True)
         yield found.sent_by(_callers(method))
 
@@ -40,7 +40,7 @@ def _unpaired(models: ModelPair) -> Iterator[Found]:
 )
 def _renamed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if old.wire != new.wire:
-        place, source = Place(method=new.wire, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
+        place, source = ChangePlace(method=new.wire, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
         effect = Effect(_unhandled(old), _unhandled(new))
         yield Found(place, f"is the new name of {cut(old.wire)}", effect, source).sent_by(_callers(new))
 
@@ -56,13 +56,13 @@ def _side_changed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Foun
         return
     before, after = _callers(old), _callers(new)
     yield Found(
-        Place(method=new.wire),
+        ChangePlace(method=new.wire),
         f"the side is {cut(new.side)} now; before: {cut(old.side)}",
         source=_GONE if set(before) - set(after) else SOURCE_OK,
         wire={
             side: Effect(
-                Wire.OK if side in after or side not in before else _refused(old),
-                Wire.OK if side in before or side not in after else _refused(new),
+                WireVerdict.OK if side in after or side not in before else _refused(old),
+                WireVerdict.OK if side in before or side not in after else _refused(new),
             )
             for side in Side
             if side in {*before, *after}
@@ -79,8 +79,8 @@ def _side_changed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Foun
 def _kind_changed(_: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     if old.wire == new.wire and old.kind is not new.kind:
         message = f"is a {new.kind.value} now; before: a {old.kind.value}"
-        effect = Effect(Wire.BREAKS, Wire.BREAKS)
-        yield Found(Place(method=new.wire), message, effect, _GONE).sent_by(_callers(new))
+        effect = Effect(WireVerdict.BREAKS, WireVerdict.BREAKS)
+        yield Found(ChangePlace(method=new.wire), message, effect, _GONE).sent_by(_callers(new))
 
 
 @METHODS.rule(
@@ -93,7 +93,7 @@ def _params_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterat
     if _are_same(old, new) and not models.agree(old.params, new.params):
         message = f"the parameters are {shown(new.params)} now; before: {shown(old.params)}"
         effect = models.effect(old.params, new.params)
-        yield Found(Place(method=new.wire), message, effect, _GONE).sent_by(_callers(new))
+        yield Found(ChangePlace(method=new.wire), message, effect, _GONE).sent_by(_callers(new))
 
 
 @METHODS.rule(
@@ -106,7 +106,7 @@ def _result_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterat
     before, after = old.result, new.result
     if _are_same(old, new) and before is not None and after is not None and not models.agree(before, after):
         message = f"the result is {shown(after)} now; before: {shown(before)}"
-        yield Found(Place(method=new.wire), message, models.effect(before, after), _GONE).sent_by(new.handlers)
+        yield Found(ChangePlace(method=new.wire), message, models.effect(before, after), _GONE).sent_by(new.handlers)
 
 
 # --- Gates ----------------------------------------------------------------------------------------------------------
@@ -125,11 +125,13 @@ def _result_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterat
 def _gate(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     callers = _callers_by_gate(models, old, new)
     if callers and old.gate is None and new.gate is not None:
-        effect, source = Effect(_refused(new), Wire.LOSES), risks(Use.CALL)
-        yield Found(Place(method=new.wire), f"needs a capability now: {new.gate}", effect, source).sent_by(callers)
+        effect, source = Effect(_refused(new), WireVerdict.LOSES), risks(Use.CALL)
+        yield Found(ChangePlace(method=new.wire), f"needs a capability now: {new.gate}", effect, source).sent_by(
+            callers
+        )
     if callers and old.gate is not None and new.gate is None:
-        message, effect = f"needs no capability any more; before: {old.gate}", Effect(Wire.LOSES, _refused(new))
-        yield Found(Place(method=new.wire), message, effect, is_reverse=True).sent_by(callers)
+        message, effect = f"needs no capability any more; before: {old.gate}", Effect(WireVerdict.LOSES, _refused(new))
+        yield Found(ChangePlace(method=new.wire), message, effect, is_reverse=True).sent_by(callers)
 
 
 @METHODS.rule(
@@ -141,8 +143,8 @@ def _gate(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
 def _gate_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator[Found]:
     callers = _callers_by_gate(models, old, new)
     if callers and None not in (old.gate, new.gate) and old.gate != new.gate:
-        message, effect = f"needs {new.gate} now; before: {old.gate}", Effect(Wire.LOSES, Wire.LOSES)
-        yield Found(Place(method=new.wire), message, effect, risks(Use.HANDLE)).sent_by(callers)
+        message, effect = f"needs {new.gate} now; before: {old.gate}", Effect(WireVerdict.LOSES, WireVerdict.LOSES)
+        yield Found(ChangePlace(method=new.wire), message, effect, risks(Use.HANDLE)).sent_by(callers)
 
 
 def states_gates(model: ir.Model) -> bool:
@@ -168,14 +170,14 @@ def _callers(method: ir.Method) -> tuple[Side, ...]:
     return tuple(handler.peer for handler in method.handlers)
 
 
-def _refused(method: ir.Method) -> Wire:
+def _refused(method: ir.Method) -> WireVerdict:
     """The verdict on a message to a peer that does not handle the method."""
-    return Wire.BREAKS if method.kind is ir.MethodKind.REQUEST else Wire.LOSES
+    return WireVerdict.BREAKS if method.kind is ir.MethodKind.REQUEST else WireVerdict.LOSES
 
 
-def _unhandled(method: ir.Method) -> Wire:
+def _unhandled(method: ir.Method) -> WireVerdict:
     """The same, for callers that check the capability first, if the method has one."""
-    return Wire.OK if method.gate is not None else _refused(method)
+    return WireVerdict.OK if method.gate is not None else _refused(method)
 
 
 def _described(method: ir.Method) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from acpgen.diff.findings import FINE, Effect, Found, Place, Use, Wire, breaks, risks
+from acpgen.diff.findings import FINE, ChangePlace, Effect, Found, Use, WireVerdict, breaks, risks
 from acpgen.diff.rules import IMPORT, MODELS, NO_MESSAGES, ModelPair, RuleTable
 from acpgen.ir import model as ir
 from acpgen.roles import Side
@@ -37,10 +37,10 @@ _OTHER_PATH = "breaks: they have another path (import)"
 )
 def _protocol(protocol: int, before: Home, after: Home) -> Iterator[Found]:
     if before is Home.NOWHERE:
-        yield Found(Place(), f"protocol {protocol}: only in NEW")
+        yield Found(ChangePlace(), f"protocol {protocol}: only in NEW")
     if after is Home.NOWHERE:
         message = f"protocol {protocol}: only in OLD"
-        yield Found(Place(), message, source=breaks(Use.IMPORT), is_reverse=True)
+        yield Found(ChangePlace(), message, source=breaks(Use.IMPORT), is_reverse=True)
 
 
 @PACKAGES.pair(
@@ -53,7 +53,7 @@ def _subpackage(protocol: int, before: Home, after: Home) -> Iterator[Found]:
         is_gone = after is Home.ROOT
         where = f"{'no longer' if is_gone else 'now'} in the subpackage v{protocol}"
         message = f"the names of protocol {protocol} are {where}"
-        yield Found(Place(), message, source=breaks(Use.IMPORT), is_reverse=is_gone)
+        yield Found(ChangePlace(), message, source=breaks(Use.IMPORT), is_reverse=is_gone)
 
 
 @PARTS.pair(
@@ -63,9 +63,9 @@ def _subpackage(protocol: int, before: Home, after: Home) -> Iterator[Found]:
 )
 def _part(name: str, before: bool, after: bool) -> Iterator[Found]:
     if after and not before:
-        yield Found(Place(), f"the part {name!r}: only in NEW")
+        yield Found(ChangePlace(), f"the part {name!r}: only in NEW")
     if before and not after:
-        yield Found(Place(), f"the part {name!r}: only in OLD", source=breaks(Use.IMPORT), is_reverse=True)
+        yield Found(ChangePlace(), f"the part {name!r}: only in OLD", source=breaks(Use.IMPORT), is_reverse=True)
 
 
 # --- Protocols --------------------------------------------------------------------------------------------------------
@@ -80,7 +80,9 @@ def _part(name: str, before: bool, after: bool) -> Iterator[Found]:
 def _protocol_changed(models: ModelPair) -> Iterator[Found]:
     if models.old.protocol != models.new.protocol:
         message = f"the protocol has version {models.new.protocol} now; before: {models.old.protocol}"
-        yield Found(Place(), message, Effect(Wire.BREAKS, Wire.BREAKS), risks(Use.IMPORT)).sent_by(Side)
+        yield Found(ChangePlace(), message, Effect(WireVerdict.BREAKS, WireVerdict.BREAKS), risks(Use.IMPORT)).sent_by(
+            Side
+        )
 
 
 @MODELS.pair(
@@ -91,9 +93,9 @@ def _protocol_changed(models: ModelPair) -> Iterator[Found]:
 def _null_ids(models: ModelPair) -> Iterator[Found]:
     before, after = models.old.envelope.null_ids, models.new.envelope.null_ids
     if before is not after:
-        effect = Effect(*(Wire.OK if admits else Wire.BREAKS for admits in (after, before)))
+        effect = Effect(*(WireVerdict.OK if admits else WireVerdict.BREAKS for admits in (after, before)))
         message = f"requests whose id is null are {'allowed now' if after else 'no longer allowed'}"
-        yield Found(Place(), message, effect, is_reverse=before).sent_by(Side)
+        yield Found(ChangePlace(), message, effect, is_reverse=before).sent_by(Side)
 
 
 @MODELS.pair(
@@ -106,7 +108,7 @@ def _null_error_ids(models: ModelPair) -> Iterator[Found]:
     if before is not after:
         # the runtime reads errors without an id in any case
         message = f"errors whose id is null are {'allowed now' if after else 'no longer allowed'}"
-        yield Found(Place(), message, FINE, is_reverse=before).sent_by(Side)
+        yield Found(ChangePlace(), message, FINE, is_reverse=before).sent_by(Side)
 
 
 # --- Error codes ----------------------------------------------------------------------------------------------------
@@ -120,10 +122,10 @@ def _null_error_ids(models: ModelPair) -> Iterator[Found]:
 def _error_code(models: ModelPair) -> Iterator[Found]:
     before, after = _error_names(models.old), _error_names(models.new)
     for code in after.keys() - before.keys():
-        yield Found(Place(member=f"error {code}"), f"has a name now: {after[code]}")
+        yield Found(ChangePlace(member=f"error {code}"), f"has a name now: {after[code]}")
     for code in before.keys() - after.keys():
         message, source = f"has no name any more; before: {before[code]}", breaks(Use.IMPORT)
-        yield Found(Place(member=f"error {code}"), message, source=source, is_reverse=True)
+        yield Found(ChangePlace(member=f"error {code}"), message, source=source, is_reverse=True)
 
 
 @MODELS.rule("error-code-renamed", "an error code has another name", wire="ok: only the code is sent", source=IMPORT)
@@ -131,7 +133,7 @@ def _error_code_renamed(models: ModelPair) -> Iterator[Found]:
     names = _error_names(models.new)
     for code, name in _error_names(models.old).items():
         if names.get(code, name) != name:
-            place = Place(member=f"error {code}", was=name)
+            place = ChangePlace(member=f"error {code}", was=name)
             yield Found(place, f"is named {names[code]} now; before: {name}", source=breaks(Use.IMPORT))
 
 

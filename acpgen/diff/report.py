@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Shown, SourceVerdict, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Rule, Shown, SourceVerdict, WireVerdict
 from acpgen.ir.methods import ERRORS
 from acpgen.roles import Side
 from acpgen.text import cut, some_of
@@ -28,7 +28,7 @@ class DiffSummary:
     documentation: int
 
     @property
-    def wire(self) -> Counter[Wire]:
+    def wire(self) -> Counter[WireVerdict]:
         """The number of findings by wire verdict."""
         return Counter(each.worst_wire for each in self.findings)
 
@@ -42,16 +42,18 @@ class DiffSummary:
         """The worst verdicts by sender."""
         found = {side: [each.wire[side] for each in self.findings if side in each.wire] for side in Side}
         return {
-            side: Effect(Wire.worst(each.old_to_new for each in all_), Wire.worst(each.new_to_old for each in all_))
+            side: Effect(
+                WireVerdict.worst(each.old_to_new for each in all_), WireVerdict.worst(each.new_to_old for each in all_)
+            )
             for side, all_ in found.items()
         }
 
     def verdicts(self) -> Iterator[tuple[str, str, str, list[str]]]:
         """For each kind of verdict: its name, the worst one, the numbers, and the places where something breaks."""
         wire, source = self.wire, self.source
-        counts = f"{wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose"
-        places = [str(each.place) for each in self.findings if each.worst_wire is Wire.BREAKS]
-        yield "wire", Wire.worst(wire).value, counts, list(dict.fromkeys(places))
+        counts = f"{wire[WireVerdict.BREAKS]} break, {wire[WireVerdict.LOSES]} lose"
+        places = [str(each.place) for each in self.findings if each.worst_wire is WireVerdict.BREAKS]
+        yield "wire", WireVerdict.worst(wire).value, counts, list(dict.fromkeys(places))
         counts = f"{source[SourceVerdict.BREAKS]} break, {source[SourceVerdict.RISK]} are a risk"
         places = [str(each.place) for each in self.findings if each.source.verdict is SourceVerdict.BREAKS]
         yield "source", SourceVerdict.worst(source).value, counts, list(dict.fromkeys(places))
@@ -136,10 +138,10 @@ def _by_gravity(finding: DiffFinding) -> tuple[bool, str, str, str]:
 
 def wire_words(finding: DiffFinding) -> str:
     """The wire verdicts in words: "ok" if all are; empty if no messages are concerned."""
-    found: dict[tuple[str, str, Wire], list[Side]] = {}
+    found: dict[tuple[str, str, WireVerdict], list[Side]] = {}
     for sender, effect in finding.wire.items():
         for sending, reading, verdict in (("old", "new", effect.old_to_new), ("new", "old", effect.new_to_old)):
-            if verdict is not Wire.OK:
+            if verdict is not WireVerdict.OK:
                 found.setdefault((sending, reading, verdict), []).append(sender)
     parts = []
     for (sending, reading, verdict), senders in found.items():

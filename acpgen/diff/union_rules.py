@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
 
-from acpgen.diff.findings import SOURCE_OK, DiffFinding, Effect, Found, Place, Use, Wire, breaks, risks
+from acpgen.diff.findings import SOURCE_OK, ChangePlace, DiffFinding, Effect, Found, Use, WireVerdict, breaks, risks
 from acpgen.diff.rules import BY_TYPE, MATCH, UNCHECKED, ModelPair, RuleTable
 from acpgen.diff.type_forms import shown, spelled
 from acpgen.emit.source import hint
@@ -33,13 +33,13 @@ class UnionPair:
     new: Union
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ChangePlace:
         """The place of the union in NEW."""
-        return Place(type=self.new.name)
+        return ChangePlace(type=self.new.name)
 
-    def member(self, member: ir.TypeExpr, key: _Key) -> Place:
+    def member(self, member: ir.TypeExpr, key: _Key) -> ChangePlace:
         """The place of a member."""
-        return Place(type=self.new.name, member=str(hint(member)) if key[0] is None else key[0])
+        return ChangePlace(type=self.new.name, member=str(hint(member)) if key[0] is None else key[0])
 
     @cached_property
     def before(self) -> Mapping[_Key, ir.TypeExpr]:
@@ -108,12 +108,12 @@ def _member(unions: UnionPair) -> Iterator[Found]:
     models = unions.models
     for key, member in unions.after.items():
         if key not in unions.before and _spelling(member, str) not in unions.covered:
-            effect = Effect(Wire.OK, models.backward.accepts(member, ir.Ref(unions.old.name)))
+            effect = Effect(WireVerdict.OK, models.backward.accepts(member, ir.Ref(unions.old.name)))
             message = f"new {_noun(key, unions.new)}: {shown(member)}"
             yield Found(unions.member(member, key), message, effect, risks(Use.MATCH))
     for key, member in unions.before.items():
         if key not in unions.after and _spelling(member, models.old_name) not in unions.covered:
-            effect = Effect(models.forward.accepts(member, ir.Ref(unions.new.name)), Wire.OK)
+            effect = Effect(models.forward.accepts(member, ir.Ref(unions.new.name)), WireVerdict.OK)
             message = f"{_noun(key, unions.new)} removed: {shown(member)}"
             still_exists = isinstance(member, ir.Ref) and member.name in models.pairs.forward
             source = risks(Use.CONSTRUCT, Use.MATCH) if still_exists else _CLASS_GONE
@@ -151,10 +151,10 @@ def _openness(unions: UnionPair) -> Iterator[Found]:
     models = unions.models
     match unions.others:
         case None, ir.OtherVariant(target=target):
-            effect = Effect(Wire.OK, models.backward.accepts(ir.Ref(target), ir.Ref(unions.old.name)))
+            effect = Effect(WireVerdict.OK, models.backward.accepts(ir.Ref(target), ir.Ref(unions.old.name)))
             yield Found(unions.place, f"unknown tags are kept now, as {target}", effect, risks(Use.MATCH))
         case ir.OtherVariant(target=target), None:
-            effect = Effect(models.forward.accepts(ir.Ref(target), ir.Ref(unions.new.name)), Wire.OK)
+            effect = Effect(models.forward.accepts(ir.Ref(target), ir.Ref(unions.new.name)), WireVerdict.OK)
             message = f"unknown tags are refused now; {target} is removed"
             yield Found(unions.place, message, effect, _CLASS_GONE, is_reverse=True)
 
@@ -177,7 +177,7 @@ def _order(unions: UnionPair) -> Iterator[Found]:
     if swapped:
         coverage = Coverage(unions.models.new.by_name)
         overlap = any(coverage.covers(one, other) or coverage.covers(other, one) for one, other in swapped)
-        verdict = Wire.LOSES if overlap else Wire.OK
+        verdict = WireVerdict.LOSES if overlap else WireVerdict.OK
         message = f"the members are tried in another order: {', '.join(shown(after[key]) for key in kept)}"
         yield Found(unions.place, cut(message, 200), Effect(verdict, verdict))
 
@@ -194,8 +194,8 @@ def _tag_changed(unions: UnionPair) -> Iterator[Found]:
     if before != after:
         then, now = (f"distinguished by {tag}" if tag else "tried in turn" for tag in (before, after))
         effect = Effect(
-            Wire.worst(models.forward.accepts(member, ir.Ref(unions.new.name)) for member, _ in kept),
-            Wire.worst(models.backward.accepts(member, ir.Ref(unions.old.name)) for _, member in kept),
+            WireVerdict.worst(models.forward.accepts(member, ir.Ref(unions.new.name)) for member, _ in kept),
+            WireVerdict.worst(models.backward.accepts(member, ir.Ref(unions.old.name)) for _, member in kept),
         )
         yield Found(unions.place, f"the members are {now} now; before: {then}", effect)
 
@@ -222,5 +222,7 @@ def _exclusion_changed(unions: UnionPair) -> Iterator[Found]:
         if tags
     ]
     if parts:
-        effect = Effect(Wire.BREAKS if refused else Wire.OK, Wire.BREAKS if readmitted else Wire.OK)
+        effect = Effect(
+            WireVerdict.BREAKS if refused else WireVerdict.OK, WireVerdict.BREAKS if readmitted else WireVerdict.OK
+        )
         yield Found(unions.place, cut(f"tags without a member are {'; '.join(parts)}", 200), effect)

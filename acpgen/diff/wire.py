@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from acpgen.diff.findings import Wire
+from acpgen.diff.findings import WireVerdict
 from acpgen.ir import model as ir
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.order import members, untagged, untagged_for
@@ -30,80 +30,80 @@ class Acceptance:
     sender: ir.Model
     reader: ir.Model
     pairs: Mapping[str, str]
-    _known: dict[tuple[str, str], Wire] = field(default_factory=dict)
+    _known: dict[tuple[str, str], WireVerdict] = field(default_factory=dict)
     _known_defaults: dict[tuple[int, int], bool] = field(default_factory=dict)
 
-    def accepts(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> Wire:
+    def accepts(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> WireVerdict:
         """The verdict on all values of the type `sent`, read as the type `read`."""
         if isinstance(sent, ir.Ref) and isinstance(read, ir.Ref):
             if self.pairs.get(sent.name) == read.name:
-                return Wire.OK
+                return WireVerdict.OK
             key = (sent.name, read.name)
             if key not in self._known:
-                self._known[key] = Wire.OK  # the verdict inside of a recursion
+                self._known[key] = WireVerdict.OK  # the verdict inside of a recursion
                 self._known[key] = self._compare(sent, read)
             return self._known[key]
         return self._compare(sent, read)
 
-    def afresh(self, sent: str, read: str) -> Wire:
+    def afresh(self, sent: str, read: str) -> WireVerdict:
         """The verdict on two definitions, even if they are paired."""
         return self._compare(ir.Ref(sent), ir.Ref(read))
 
-    def _compare(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> Wire:
+    def _compare(self, sent: ir.TypeExpr, read: ir.TypeExpr) -> WireVerdict:
         known_sent, known_read = concrete(sent, self.sender), concrete(read, self.reader)
         match known_sent, known_read:
             case _, ir.AnyJson() | ir.Nullable(ir.AnyJson()):
-                return Wire.OK
+                return WireVerdict.OK
             case ir.Nullable(inner), _:
-                return Wire.worst((self.accepts(_NULL, read), self.accepts(inner, read)))
+                return WireVerdict.worst((self.accepts(_NULL, read), self.accepts(inner, read)))
             case ir.Scalar(primitive=ir.Primitive.NULL), ir.Nullable():
-                return Wire.OK
+                return WireVerdict.OK
             case _, ir.Nullable(inner):
                 return self.accepts(sent, inner)
             case ir.Ref(name), _ if isinstance(union := self.sender.by_name[name], (ir.TaggedUnion, ir.UntaggedUnion)):
-                return Wire.worst(self.accepts(each, read) for each in members(union))
+                return WireVerdict.worst(self.accepts(each, read) for each in members(union))
             case ir.Ref(name), ir.Ref(wanted):
                 return self._object(self.sender.struct(name), self.reader.by_name[wanted])
             case _, ir.Ref(name):
                 return self._value(known_sent, self.reader.by_name[name])
             case ir.ListOf(item=item, min_items=least), ir.ListOf(item=wanted, min_items=needed):
-                return Wire.BREAKS if least < needed else self.accepts(item, wanted)
+                return WireVerdict.BREAKS if least < needed else self.accepts(item, wanted)
             case ir.MapOf(inner), ir.MapOf(wanted):
                 return self.accepts(inner, wanted)
             case ir.Ref(name), ir.MapOf(wanted):
                 struct = self.sender.struct(name)
                 types = [*([_ANY] if struct.keeps_extra else []), *(each.type for each in struct.fields)]
-                return Wire.worst(self.accepts(each, wanted) for each in types)
+                return WireVerdict.worst(self.accepts(each, wanted) for each in types)
             case _, ir.Scalar() | ir.Const() | ir.Choice():
-                return Wire.OK if covers_scalar(known_read, known_sent) else Wire.BREAKS
+                return WireVerdict.OK if covers_scalar(known_read, known_sent) else WireVerdict.BREAKS
             case _:
-                return Wire.BREAKS
+                return WireVerdict.BREAKS
 
-    def _value(self, sent: ir.TypeExpr, read: ir.Definition) -> Wire:
+    def _value(self, sent: ir.TypeExpr, read: ir.Definition) -> WireVerdict:
         """The verdict on values that are no objects of a class, read as a class or union."""
         match sent, read:
             case ir.MapOf(value), ir.Struct(fields=fields):
                 if any(each.required for each in fields):
-                    return Wire.BREAKS
-                return Wire.worst([Wire.LOSES, *(self.accepts(value, each.type) for each in fields)])
+                    return WireVerdict.BREAKS
+                return WireVerdict.worst([WireVerdict.LOSES, *(self.accepts(value, each.type) for each in fields)])
             case _, ir.TaggedUnion() | ir.UntaggedUnion():
                 found = [self.accepts(sent, each) for each in untagged(read)]
                 keeps_tag = isinstance(sent, ir.MapOf) and isinstance(read, ir.TaggedUnion) and read.other is not None
-                return _best([*found, Wire.LOSES if keeps_tag else Wire.BREAKS])
+                return _best([*found, WireVerdict.LOSES if keeps_tag else WireVerdict.BREAKS])
             case _:
-                return Wire.BREAKS
+                return WireVerdict.BREAKS
 
-    def _object(self, sent: ir.Struct, read: ir.Definition) -> Wire:
+    def _object(self, sent: ir.Struct, read: ir.Definition) -> WireVerdict:
         """The verdict on objects of a class, read as a class or union."""
         match read:
             case ir.Struct():
                 return self._properties(sent, read)
             case ir.TaggedUnion():
-                return Wire.worst(self._with_tag(each, read) for each in self._by_tag(sent, read.tag))
+                return WireVerdict.worst(self._with_tag(each, read) for each in self._by_tag(sent, read.tag))
             case ir.UntaggedUnion():
                 return _best(self._as_member(sent, each) for each in self._tried(sent, read))
             case _:
-                return Wire.BREAKS
+                return WireVerdict.BREAKS
 
     def _tried(self, sent: ir.Struct, union: ir.TaggedUnion | ir.UntaggedUnion) -> Iterator[ir.TypeExpr]:
         """The members without a tag that may read all objects of a class: its pair, and those that require no more."""
@@ -112,19 +112,19 @@ class Acceptance:
             yield ir.Ref(pair)
         yield from untagged_for(sent, union)
 
-    def _as_member(self, sent: ir.Struct, read: ir.TypeExpr) -> Wire:
+    def _as_member(self, sent: ir.Struct, read: ir.TypeExpr) -> WireVerdict:
         """The verdict on objects of a class, read as a member of a union."""
         if sent is self.sender.by_name[sent.name]:
             return self.accepts(ir.Ref(sent.name), read)
         match concrete(read, self.reader):  # a narrower form of the class has no pair
             case ir.AnyJson():
-                return Wire.OK
+                return WireVerdict.OK
             case ir.Nullable(inner):
                 return self._as_member(sent, inner)
             case ir.Ref(name):
                 return self._object(sent, self.reader.by_name[name])
             case _:
-                return Wire.BREAKS
+                return WireVerdict.BREAKS
 
     def _by_tag(self, sent: ir.Struct, key: str) -> Iterator[ir.Struct]:
         """The class once for each kind of tag that its objects may have, if the tag is not always the same."""
@@ -150,7 +150,7 @@ class Acceptance:
         elif not tag.required:
             yield replace(sent, fields=others)
 
-    def _with_tag(self, sent: ir.Struct, union: ir.TaggedUnion) -> Wire:
+    def _with_tag(self, sent: ir.Struct, union: ir.TaggedUnion) -> WireVerdict:
         """The verdict on objects with one tag, any tag, or none."""
         tag = _property(sent, union.tag)
         constant = tag.type.value if tag is not None and isinstance(tag.type, ir.Const) else None
@@ -161,48 +161,50 @@ class Acceptance:
             found = _best((found, self._other(sent, self.reader.by_name[union.other.target])))
         return found
 
-    def _other(self, sent: ir.Struct, read: ir.Definition) -> Wire:
+    def _other(self, sent: ir.Struct, read: ir.Definition) -> WireVerdict:
         """The verdict on a member whose tag the reader does not know; `read` is its member for other tags."""
         if self.pairs.get(sent.name) == read.name:
-            return Wire.OK
+            return WireVerdict.OK
         if not isinstance(read, ir.Struct):
-            return Wire.LOSES
+            return WireVerdict.LOSES
         found = self._properties(sent, replace(read, rejects=None))
-        return found if read.keeps_extra else Wire.worst((found, Wire.LOSES))
+        return found if read.keeps_extra else WireVerdict.worst((found, WireVerdict.LOSES))
 
-    def _properties(self, sent: ir.Struct, read: ir.Struct) -> Wire:
+    def _properties(self, sent: ir.Struct, read: ir.Struct) -> WireVerdict:
         if read.rejects is not None and read.rejects != sent.rejects:
-            return Wire.BREAKS
+            return WireVerdict.BREAKS
         given = {each.wire: each for each in sent.fields}
         verdicts = [self._property(given.pop(each.wire, None), each) for each in read.fields]
         lost = bool(given) or sent.keeps_extra
-        return Wire.worst([*verdicts, Wire.LOSES if lost and not read.keeps_extra else Wire.OK])
+        return WireVerdict.worst([*verdicts, WireVerdict.LOSES if lost and not read.keeps_extra else WireVerdict.OK])
 
-    def _property(self, sent: ir.Field | None, read: ir.Field) -> Wire:
+    def _property(self, sent: ir.Field | None, read: ir.Field) -> WireVerdict:
         """The verdict on a property; `sent` is None if the sender does not know it."""
         if sent is None:
             return left_out(None, read)
-        return Wire.worst((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
+        return WireVerdict.worst((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
 
-    def value(self, sent: ir.Field, read: ir.Field) -> Wire:
+    def value(self, sent: ir.Field, read: ir.Field) -> WireVerdict:
         """The verdict on values of the property, with all that the reader forgives."""
         found = self.accepts(sent.type, read.type)
-        if found is not Wire.BREAKS:
+        if found is not WireVerdict.BREAKS:
             return found
         given = concrete(without_null(sent.type, self.sender), self.sender)
         wanted = concrete(without_null(read.type, self.reader), self.reader)
-        if read.leniency.default_on_null and self.accepts(given, read.type) is Wire.OK:
-            return Wire.LOSES
+        if read.leniency.default_on_null and self.accepts(given, read.type) is WireVerdict.OK:
+            return WireVerdict.LOSES
         has_null = isinstance(concrete(sent.type, self.sender), ir.Nullable)
-        is_collection = type(given) is type(wanted) and (not has_null or self.accepts(_NULL, read.type) is Wire.OK)
+        is_collection = type(given) is type(wanted) and (
+            not has_null or self.accepts(_NULL, read.type) is WireVerdict.OK
+        )
         skips = is_collection and skips_misfits(read, self.reader)
-        return Wire.LOSES if skips or replaces_misfits(read, self.reader) else Wire.BREAKS
+        return WireVerdict.LOSES if skips or replaces_misfits(read, self.reader) else WireVerdict.BREAKS
 
-    def absence(self, sent: ir.Field, read: ir.Field) -> Wire:
+    def absence(self, sent: ir.Field, read: ir.Field) -> WireVerdict:
         """The verdict on objects without the property: it must mean the same on both sides."""
         if sent.required or sent.default is None or read.default is None:
-            return Wire.OK
-        return Wire.OK if self.means_same(sent.default, read.default) else Wire.LOSES
+            return WireVerdict.OK
+        return WireVerdict.OK if self.means_same(sent.default, read.default) else WireVerdict.LOSES
 
     # --- Defaults: an object also has those of its class, for properties that it omits --------------------------------
 
@@ -258,20 +260,20 @@ class Acceptance:
         )
 
 
-def left_out(sent: ir.Field | None, read: ir.Field) -> Wire:
+def left_out(sent: ir.Field | None, read: ir.Field) -> WireVerdict:
     """The verdict on objects without the property; `sent` is None if the sender does not know it."""
-    return Wire.BREAKS if read.required and (sent is None or not sent.required) else Wire.OK
+    return WireVerdict.BREAKS if read.required and (sent is None or not sent.required) else WireVerdict.OK
 
 
 def _property(struct: ir.Struct, wire: str) -> ir.Field | None:
     return next((each for each in struct.fields if each.wire == wire), None)
 
 
-def _best(verdicts: Iterable[Wire]) -> Wire:
+def _best(verdicts: Iterable[WireVerdict]) -> WireVerdict:
     """The mildest of `verdicts`: one member that reads the value is enough, and ends the search."""
-    found = Wire.BREAKS
+    found = WireVerdict.BREAKS
     for each in verdicts:
-        if each is Wire.OK:
+        if each is WireVerdict.OK:
             return each
         found = min(found, each, key=lambda verdict: verdict.rank)
     return found

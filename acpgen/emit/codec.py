@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.conversions import READERS, TYPES, Reading, TagTable, Writing, decoder, encoder
+from acpgen.emit.conversions import READERS, TYPES, DecodeExpressions, TagTable, Writing, decoder, encoder
 from acpgen.emit.properties import Properties
 from acpgen.emit.source import (
     LINE_LENGTH,
@@ -67,7 +67,7 @@ class DefinitionCodec:
     template: ClassVar[str] = "codec/alias.jinja"
     """The template of the decoder of this kind of definition."""
 
-    def __init__(self, definition: ir.Definition, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Definition, reading: DecodeExpressions, writing: Writing) -> None:
         self.definition = definition
         self._reading = reading
         self._writing = writing
@@ -89,7 +89,7 @@ class EnumCodec(DefinitionCodec):
 
     template = "codec/enum.jinja"
 
-    def __init__(self, definition: ir.Enum, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Enum, reading: DecodeExpressions, writing: Writing) -> None:
         super().__init__(definition, reading, writing)
         known, values = reading.known_texts(definition.name), f"get_args({self.hint})"
         self.constants = Code(f"{known}: Final[tuple[{self.hint}, ...]] = {values}") if known else None
@@ -108,7 +108,7 @@ class StructCodec(DefinitionCodec):
     template = "codec/decode_struct.jinja"
     definition: ir.Struct
 
-    def __init__(self, definition: ir.Struct, reading: Reading, writing: Writing) -> None:
+    def __init__(self, definition: ir.Struct, reading: DecodeExpressions, writing: Writing) -> None:
         super().__init__(definition, reading, writing)
         self.encoder = encoder(definition.name)
         self.decoder_header = function_header(self.decoder, "raw: Any", self.hint)

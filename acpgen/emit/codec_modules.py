@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
-from acpgen.emit.conversions import NamedReader, Reading, Writing, named_reader
+from acpgen.emit.conversions import DecodeExpressions, NamedReader, Writing, named_reader
 from acpgen.emit.imports import entry_lines
 from acpgen.emit.source import Code, hint
 from acpgen.emit.types import alias_target
@@ -63,7 +63,7 @@ class CodecView:
 
 def codec_view(model: ir.Model, received: Collection[str], sent: Collection[str]) -> CodecView:
     """The view of the module with functions for what is `received` and for what is `sent`."""
-    classes, reading, writing = Classes(model), Reading(model), Writing(model)
+    classes, reading, writing = Classes(model), DecodeExpressions(model), Writing(model)
     views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
     bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
     decoded = [each for each in views if each.definition.name in received]
@@ -78,7 +78,9 @@ def codec_view(model: ir.Model, received: Collection[str], sent: Collection[str]
     )
 
 
-def _table(views: Iterable[DefinitionCodec], model: ir.Model, reading: Reading) -> Iterator[tuple[Code, Code]]:
+def _table(
+    views: Iterable[DefinitionCodec], model: ir.Model, reading: DecodeExpressions
+) -> Iterator[tuple[Code, Code]]:
     """The types other than classes, with their readers. Equal types are listed once."""
     seen: set[str] = {"str", "int", "float", "bool", "Any"}
     for view in views:

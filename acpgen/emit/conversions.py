@@ -53,7 +53,7 @@ class TagTable:
     tag: Code
 
 
-class Reading:
+class DecodeExpressions:
     """Build decode expressions for the types of one model."""
 
     def __init__(self, model: ir.Model) -> None:

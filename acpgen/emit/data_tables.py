@@ -12,7 +12,7 @@ from acpgen.emit.source import Code, enclosed, frozenset_of, listed, literal, tu
 from acpgen.ir import model as ir
 from acpgen.schema.data import read_data, read_secrets
 from acpgen.schema.facts import Negotiation
-from acpgen.schema.session_facts import PARTS, Sessions
+from acpgen.schema.session_facts import PARTS, SessionFacts
 
 # --- Data of `schema/`, the same for all versions -------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ def _with_gates(models: Sequence[ir.Model], names: set[str]) -> Code:
     return Code(f"{{{listed(items)}}}")
 
 
-def _facts(model: ir.Model) -> tuple[Negotiation, Sessions]:
+def _facts(model: ir.Model) -> tuple[Negotiation, SessionFacts]:
     if model.negotiation is None:
         raise _unknown(model, "the request that starts a connection is")
     if model.sessions is None:

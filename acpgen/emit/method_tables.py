@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acpgen.emit.conversions import TYPES, Reading, Writing, encoder
+from acpgen.emit.conversions import TYPES, DecodeExpressions, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.ir import names
+from acpgen.ir.gates import tags_that_do_not_count
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord, Side
@@ -24,7 +25,7 @@ class RecordView:
     """
 
     def __init__(
-        self, method: ir.Method, reading: Reading, writing: Writing, *, is_handled: bool, is_called: bool
+        self, method: ir.Method, reading: DecodeExpressions, writing: Writing, *, is_handled: bool, is_called: bool
     ) -> None:
         self._method = method
         self._model = reading.model
@@ -103,7 +104,7 @@ class TableView:
         is_handled = any(side in role.sides for role in roles)
         is_called = any(side in role.called for role in roles)
         methods = [method for method in model.methods if side in method.handlers]
-        reading, writing = Reading(model), Writing(model)
+        reading, writing = DecodeExpressions(model), Writing(model)
         self.views = [
             RecordView(method, reading, writing, is_handled=is_handled, is_called=is_called)
             for method in _beside_twins(methods)
@@ -125,8 +126,10 @@ def _gate_argument(gate: Gate, model: ir.Model) -> Code:
     """The argument `capability` of a record: that of a capability gate."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
-    opening = literal(_opening_value(ir.Ref(root), gate.paths[0], model))
-    return Code(enclosed("capability=Gate(", [identifier(TYPES + root), paths, opening], "),", indent=8)[:-1])
+    arguments = [identifier(TYPES + root), paths, literal(_opening_value(ir.Ref(root), gate.paths[0], model))]
+    if (but := tags_that_do_not_count(gate, model)) is not None:
+        arguments.append(tuple_of([literal(but[0]), tuple_of(map(literal, but[1]))]))
+    return Code(enclosed("capability=Gate(", arguments, "),", indent=8)[:-1])
 
 
 def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> str | None:

@@ -36,7 +36,8 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for the
-unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the rest.
+unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` and `_lenient`
+handle the rest.
 """
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias", "cast")
@@ -137,7 +138,7 @@ def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *
 
 def _codec_module(environment: Environment, body: Code, *, up: str) -> str:
     """The module with `body`, and imports of what that uses."""
-    names = {"_base": _BASE_NAMES, "_decode": _PUBLIC.findall(copied("_decode"))}
+    names = {"_base": _BASE_NAMES, **{each: _PUBLIC.findall(copied(each)) for each in ("_decode", "_lenient")}}
     sources = {f"{up}{dotted(place(module))}": found for module, found in names.items()}
     sources[f"{up}{dotted(place('decision'))}"] = ["explain"]
     found = used(body, {name for names in [*_STANDARD.values(), *sources.values()] for name in names})

@@ -135,7 +135,8 @@ def _folders(
 ) -> list[_Folder]:
     check_together(models)
     errors = merged_errors(models)
-    copies = copied_modules(roles, runtime=runtime, parts=[each for each in parts if not all_parts()[each].is_helper])
+    kept = [each for each in parts if not all_parts()[each].is_helper]
+    copies = copied_modules(roles, runtime=runtime, has_several=len(models) > 1, parts=kept)
     versions = VersionsView(models, roles if runtime else ())
     modules = {**copied_files(copies), **_data(copies, models)}
     modules["errors.py"] = environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models))

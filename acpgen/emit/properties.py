@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import NoneType
 
-from acpgen.emit.conversions import TYPES, Reading, integer_test
+from acpgen.emit.conversions import TYPES, DecodeExpressions, integer_test
 from acpgen.emit.source import Code, identifier, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.leniency import fallback, replaces_misfits
@@ -14,7 +14,7 @@ from acpgen.ir.relations import without_null
 class Properties:
     """Build decode expressions for the properties of the object `data`."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: DecodeExpressions) -> None:
         self._reading = reading
         self._model = reading.model
 

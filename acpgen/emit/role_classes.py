@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.emit.imports import imported_compactly
-from acpgen.emit.source import Code, docstring, identifier, listed
+from acpgen.emit.source import Code, docstring, identifier, listed, literal
 from acpgen.ir import model as ir
 from acpgen.ir.order import references
 from acpgen.roles import RoleRecord, Side
@@ -44,16 +44,41 @@ def _text(method: ir.Method, model: ir.Model) -> str:
     parts = [method.doc or f"`{method.wire}`, which the schema does not describe."]
     if method.gate is not None:
         paths = " or ".join(f"`{'.'.join(path)}`" for path in method.gate.paths)
-        parts.append(f"Needs {paths} in `{method.gate.root}`.")
+        others = f" (other than {' and '.join(f'`{tag}`' for tag in method.gate.but)})" if method.gate.but else ""
+        parts.append(f"Needs {paths}{others} in `{method.gate.root}`.")
     if method.origin != model.origin:
         parts.append(f"From {method.origin}.")
     return "\n\n".join(parts)
+
+
+class SaidView:
+    """A property of a stub for what the peer says of itself in the request that negotiates the version."""
+
+    def __init__(self, name: str, field: ir.Field, text: str) -> None:
+        self.name = identifier(name)
+        self.wire = literal(field.wire)
+        self.type = field.type.inner if isinstance(field.type, ir.Nullable) else field.type
+        self.doc = docstring(text, indent=8)
+
+
+def _said(side: Side, model: ir.Model) -> list[SaidView]:
+    capabilities, info = model.introduction(side)
+    method = model.negotiating.wire if model.negotiating else ""
+    found = []
+    if capabilities is not None:
+        text = f"What the {side.value} can do: its `{capabilities.wire}`, as received. None before `{method}`."
+        found.append(SaidView("capabilities", capabilities, text))
+    if info is not None:
+        text = f"Which program the {side.value} is: its `{info.wire}`. None before `{method}`, and if it does not say."
+        found.append(SaidView("info", info, text))
+    return found
 
 
 class SideView:
     """The methods of one side, and the stub that calls them."""
 
     def __init__(self, side: Side, model: ir.Model) -> None:
+        self.said = _said(side, model)
         self.methods = [MethodView(method, model) for method in model.methods if side in method.handlers]
         self.name = identifier(side.value)
         """The attribute for the stub."""
@@ -109,7 +134,9 @@ class RoleView:
         self.parameters = listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
         """The parameters of the constructor: the stubs."""
         views = [*self.handled, *(view for side in self.stubs for view in side.methods)]
-        used = {name for view in views for name in references(view.method.params, view.result)}
+        types = [each.type for side in self.stubs for each in side.said]
+        types += [each for view in views for each in (view.method.params, view.result)]
+        used = set(references(*types))
         self.imported = imported_compactly(".types", used) if used else None
         """The import of the names of `types` in the signatures, if there are any."""
         self.uses_any = any(view.uses_any for view in views)

@@ -63,9 +63,12 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
-    "_decode": ("DecodeError", "Drop"),
+    "_decode": ("DecodeError",),
+    "_lenient": ("Drop",),
+    "capability_names": (),
     "decision": ("Decision", "decides"),
     "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
+    "gates": (),
     "misnamed": (),
     "mistakes": (),
     "places": (),
@@ -74,22 +77,20 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "capabilities": ("CapabilityError", "advertise"),
+    "advertising": ("advertise",),
+    "capabilities": ("CapabilityError",),
     "connection": ("Connection",),
     "endpoint": (),
     "in_flight": (),
+    "introduction": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
-    "decorated": (),
     "options": ("ConnectionOptions",),
-    "pending": (),
     "read_loop": (),
-    "selection": (),
     "sent": (),
     "state": (),
     "stream_transport": ("StreamTransport",),
-    "tasks": (),
-    "thread_calls": ("BlockingStub", "blocking"),
+    "tasks": ("BlockingStub", "blocking"),
     "transport": (
         *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
         *("current_peer_kind", "memory_transports"),
@@ -98,14 +99,19 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
 """The modules that speak JSON-RPC."""
 
 
+_SEVERAL: Mapping[str, tuple[str, ...]] = {"selection": ()}
+"""Those of a package of several versions of the protocol."""
+
+
 def copied_modules(
-    roles: tuple[Role, ...], *, runtime: bool, parts: Collection[str] = frozenset()
+    roles: tuple[Role, ...], *, runtime: bool, has_several: bool = False, parts: Collection[str] = frozenset()
 ) -> dict[str, list[str]]:
     """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch.
 
-    Those of `parts` bring what they import. Raises `InputError` for a part that needs the runtime, where there is none.
+    With `has_several`, the package has several versions. Those of `parts` bring what they import. Raises `InputError`
+    for a part that needs the runtime, where there is none.
     """
-    modules = {**_ROUTING, **_CONNECTION} if runtime else dict(_ROUTING)
+    modules = {**_ROUTING, **_CONNECTION, **(_SEVERAL if has_several else {})} if runtime else dict(_ROUTING)
     for role in roles if runtime else ():
         modules |= role.record.runtime
     for part in sorted(parts):

@@ -12,6 +12,7 @@ from acpgen.emit.source import Code, docstring, identifier, listed, literal, val
 from acpgen.ir import model as ir
 from acpgen.ir.least import least_members
 from acpgen.roles import Role, RoleRecord, Side, with_article
+from acpgen.schema.facts import Introduction
 
 
 def folder(model: ir.Model) -> Code:
@@ -116,8 +117,21 @@ class RulesView:
         self.cancel = model.envelope.cancel
         self.negotiation = how
         self.unsupported = how.unsupported if how else None
+        self.introductions = _introductions(model)
+        """The arguments for what the peers say of themselves in that request and in its result."""
         self.least = value(least_members(model, how.method, how.version)) if how else Code("{}")
         """The smallest params of the request that negotiates the version."""
+
+
+def _introductions(model: ir.Model) -> list[Code]:
+    """The arguments `params` and `result` of the negotiation, as far as the schema has such properties."""
+    how = model.negotiation
+    stated = (("params", how.params), ("result", how.result)) if how else ()
+    return [
+        Code(f"{name}=Introduction({literal(each.capabilities)}, {literal(each.info)}),")
+        for name, each in stated
+        if each != Introduction()
+    ]
 
 
 class VersionsView:
@@ -132,6 +146,7 @@ class VersionsView:
         self.imports = [Code(each) for each in _type_imports(self.roles, models)]
         used = {
             "Cancellation": any(each.cancel for each in self.protocols),
+            "Introduction": any(each.introductions for each in self.protocols),
             "Negotiation": any(each.negotiation for each in self.protocols),
             "ProtocolInfo": True,
             "Unsupported": any(each.unsupported for each in self.protocols),

@@ -20,7 +20,7 @@ def fill_defaults(context: Context) -> dict[str, ir.Definition]:
 
     A required property keeps its default: leniency may fall back to it.
     """
-    reader = _Reader(context)
+    reader = _DefaultReader(context)
     return {
         name: (
             replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
@@ -31,7 +31,7 @@ def fill_defaults(context: Context) -> dict[str, ir.Definition]:
     }
 
 
-class _Reader:
+class _DefaultReader:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._known: dict[tuple[str, str], ir.Value | None] = {}

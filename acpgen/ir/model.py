@@ -20,7 +20,7 @@ from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
 from acpgen.schema.keywords import Leniency as Leniency  # noqa: PLC0414
-from acpgen.schema.session_facts import Sessions
+from acpgen.schema.session_facts import SessionFacts
 from acpgen.schema.value_gates import GatedPart
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ class Model:
     errors: Errors
     envelope: Envelope
     negotiation: Negotiation | None
-    sessions: Sessions | None
+    sessions: SessionFacts | None
 
     @cached_property
     def by_name(self) -> Mapping[str, Definition]:
@@ -415,6 +415,24 @@ class Model:
         how = self.negotiation
         requests = (method for method in self.methods if method.kind is MethodKind.REQUEST)
         return next((method for method in requests if how is not None and method.wire == how.method), None)
+
+    def introduction(self, side: Side) -> tuple[Field | None, Field | None]:
+        """The properties in which a side says what it can do, and which program it is: each is of a class of its own.
+
+        The side that handles the request which negotiates the version does so in the result.
+        """
+        how, method = self.negotiation, self.negotiating
+        if how is None or method is None:
+            return None, None
+        stated, message = (how.result, method.result) if side in method.handlers else (how.params, method.params)
+        owner = self.definition(message) if message is not None else None
+        fields = {field.wire: field for field in owner.fields} if isinstance(owner, Struct) else {}
+        capabilities, info = (fields.get(wire or "") for wire in (stated.capabilities, stated.info))
+        return self._of_a_class(capabilities), self._of_a_class(info)
+
+    def _of_a_class(self, field: Field | None) -> Field | None:
+        found = field.type.inner if field is not None and isinstance(field.type, Nullable) else field and field.type
+        return field if found and isinstance(self.definition(found), Struct) else None
 
     def definition(self, expression: TypeExpr) -> Definition | None:
         """The definition that `expression` refers to; None if it is no reference."""

@@ -20,7 +20,8 @@ _RESERVED_METHODS = frozenset(
     {
         *(side.value for side in Side),  # the attributes for the stubs
         *("connection_closed", "ext_method", "ext_notification"),
-        *("fallback_notification", "fallback_request", "peer_kind", "supports"),
+        *("fallback_notification", "fallback_request"),
+        *("capabilities", "info", "peer_kind", "supports"),  # of a stub
         *("agent_opener", "from_agent", "from_client", "open_agent"),  # of a proxy
     }
 )

@@ -17,7 +17,7 @@ _LONGEST_PATH = 20
 """Longer paths are cut in the middle; published schemas need ten steps."""
 
 
-class Misfit(PythonEnum):
+class MisfitEffect(PythonEnum):
     """The effect on a message of a value in it that does not fit its type."""
 
     REFUSED = "refused"
@@ -25,9 +25,9 @@ class Misfit(PythonEnum):
     FORGIVEN = "forgiven"
     """Every reader replaces or skips the value, or reads it as another member of a union."""
 
-    def inside(self, outer: Misfit) -> Misfit:
+    def inside(self, outer: MisfitEffect) -> MisfitEffect:
         """The effect of a misfit in a part: forgiven if the reader of the part (`self`) or one around it forgives."""
-        return Misfit.FORGIVEN if Misfit.FORGIVEN in (self, outer) else Misfit.REFUSED
+        return MisfitEffect.FORGIVEN if MisfitEffect.FORGIVEN in (self, outer) else MisfitEffect.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Edge:
 
     step: Step
     target: str
-    misfit: Misfit
+    misfit: MisfitEffect
     inherited: bool = False
 
 
@@ -97,36 +97,36 @@ class TypeUsage:
             case ir.Struct(fields=fields, base=base):
                 for field in fields:
                     forgives = replaces_misfits(field, self._model) or skips_misfits(field, self._model)
-                    misfit = Misfit.FORGIVEN if forgives else Misfit.REFUSED
+                    misfit = MisfitEffect.FORGIVEN if forgives else MisfitEffect.REFUSED
                     for target in references(field.type):
                         yield _Edge(Step(name, field.name), target, misfit, field.inherited)
                 if base is not None:
-                    yield _Edge(Step(name), base, Misfit.REFUSED)
+                    yield _Edge(Step(name), base, MisfitEffect.REFUSED)
             case ir.TaggedUnion() | ir.UntaggedUnion():
                 for member in members(definition):
                     misfit = self._misfit_of_member(member, definition)
                     yield from (_Edge(Step(name), target, misfit) for target in references(member))
             case ir.Alias(type=expression):
-                yield from (_Edge(Step(name), target, Misfit.REFUSED) for target in references(expression))
+                yield from (_Edge(Step(name), target, MisfitEffect.REFUSED) for target in references(expression))
             case ir.Enum():
                 return
 
-    def _misfit_of_member(self, member: ir.TypeExpr, union: ir.TaggedUnion | ir.UntaggedUnion) -> Misfit:
+    def _misfit_of_member(self, member: ir.TypeExpr, union: ir.TaggedUnion | ir.UntaggedUnion) -> MisfitEffect:
         """FORGIVEN if another member, which needs no tag, reads every value of the member."""
         definition = self._model.definition(member)
         others = untagged_for(definition, union) if isinstance(definition, ir.Struct) else untagged(union)
         caught = any(each != member and self._coverage.covers(each, member) for each in others)
-        return Misfit.FORGIVEN if caught else Misfit.REFUSED
+        return MisfitEffect.FORGIVEN if caught else MisfitEffect.REFUSED
 
-    def misfits(self) -> Mapping[str, Mapping[MessageType, Misfit]]:
+    def misfits(self) -> Mapping[str, Mapping[MessageType, MisfitEffect]]:
         """The messages that carry each definition, with the effect of a misfit: REFUSED if any path refuses it."""
-        found: dict[str, dict[MessageType, Misfit]] = {}
+        found: dict[str, dict[MessageType, MisfitEffect]] = {}
         # a loop, not recursion: definitions may form a chain longer than Python's stack
-        todo = [(message, name, Misfit.REFUSED) for message, roots in self._messages for name in roots]
+        todo = [(message, name, MisfitEffect.REFUSED) for message, roots in self._messages for name in roots]
         while todo:
             message, name, misfit = todo.pop()
             known = found.setdefault(name, {})
-            if known.get(message) not in (Misfit.REFUSED, misfit):
+            if known.get(message) not in (MisfitEffect.REFUSED, misfit):
                 known[message] = misfit
                 todo += [(message, each.target, each.misfit.inside(misfit)) for each in self._from[name]]
         return found

@@ -7,15 +7,15 @@ from acpgen.files import STAGE_PREFIX
 from acpgen.output.apply import apply
 from acpgen.output.folder import LOCK_NAME, check_writable
 from acpgen.output.manifest import Manifest, read_manifest, unchanged, usable_manifest
-from acpgen.output.plan import Change, Kind, Plan, plan
+from acpgen.output.plan import Change, ChangeKind, OutputPlan, plan
 
 __all__ = [
     "LOCK_NAME",
     "STAGE_PREFIX",
     "Change",
-    "Kind",
+    "ChangeKind",
     "Manifest",
-    "Plan",
+    "OutputPlan",
     "apply",
     "check_writable",
     "plan",

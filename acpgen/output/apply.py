@@ -16,10 +16,10 @@ from pathlib import Path
 from acpgen.diagnostics import InputError, input_error
 from acpgen.files import stage
 from acpgen.output.folder import LOCK_NAME, check_writable, missing_folders, real_root
-from acpgen.output.plan import Change, Kind, Plan
+from acpgen.output.plan import Change, ChangeKind, OutputPlan
 
 
-def apply(plan: Plan) -> None:
+def apply(plan: OutputPlan) -> None:
     """Write and delete the files as `plan` says.
 
     Raises `InputError` for a plan with problems, if the folder is not writable, or if the system refuses a write. The
@@ -34,21 +34,21 @@ def apply(plan: Plan) -> None:
         raise _write_failed(plan, error, done) from error
 
 
-def _write(plan: Plan, root: Path, done: list[Change]) -> None:
+def _write(plan: OutputPlan, root: Path, done: list[Change]) -> None:
     """Stage all new texts, then replace and delete. `done` receives each change that was made.
 
     Deletions follow the new files, so that no import fails for a missing module. The manifest is last: until then,
     the old one still lists every stale file.
     """
-    written = [change for change in plan.different if change.kind is not Kind.DELETE]
-    deleted = [change for change in plan.different if change.kind is Kind.DELETE]
+    written = [change for change in plan.different if change.kind is not ChangeKind.DELETE]
+    deleted = [change for change in plan.different if change.kind is ChangeKind.DELETE]
     with ExitStack() as cleanup:
         staged: dict[str, Path] = {}
         for change in written:
             _make_folders((root / change.path).parent, cleanup)
             staged[change.path] = stage(root / change.path, [plan.files[change.path]], cleanup)
         for change in sorted([*written, *deleted], key=lambda change: Path(change.path).name == LOCK_NAME):
-            if change.kind is Kind.DELETE:
+            if change.kind is ChangeKind.DELETE:
                 with suppress(FileNotFoundError):  # another run may have been faster
                     os.unlink(root / change.path)
             else:
@@ -80,7 +80,7 @@ def _remove_empty(root: Path, deleted: Iterable[str]) -> None:
             folder = folder.parent
 
 
-def _write_failed(plan: Plan, error: OSError, done: Sequence[Change]) -> InputError:
+def _write_failed(plan: OutputPlan, error: OSError, done: Sequence[Change]) -> InputError:
     if done:
         hint = f"{len(done)} of {len(plan.different)} changes are made: solve the problem and build again"
     else:

@@ -26,7 +26,7 @@ from acpgen.output.manifest import Manifest, read_manifest, render_manifest
 from acpgen.text import HTML_MARKER, MARKER, digest, with_plain_ends
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """The kinds of changes to a file."""
 
     CREATE = "create"
@@ -40,11 +40,11 @@ class Change:
     """The change to one file. `path` is relative to the output folder."""
 
     path: str
-    kind: Kind
+    kind: ChangeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class OutputPlan:
     """The work of `apply`. `files` is the whole package by path, with the manifest; `changes` are sorted by path."""
 
     folder: Path
@@ -63,7 +63,7 @@ class Plan:
     @property
     def different(self) -> tuple[Change, ...]:
         """The changes without those of files that are kept as they are."""
-        return tuple(change for change in self.changes if change.kind is not Kind.KEEP)
+        return tuple(change for change in self.changes if change.kind is not ChangeKind.KEEP)
 
     def raise_problems(self) -> None:
         """Raise `InputError` with the problems, if there are any."""
@@ -71,7 +71,7 @@ class Plan:
             raise InputError(self.problems)
 
 
-def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object]) -> Plan:
+def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object]) -> OutputPlan:
     """Plan the changes that write `files` to `folder`, with a manifest that starts with `head`.
 
     Files in the way are among the `problems` of the plan.
@@ -91,7 +91,7 @@ def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object
     return found
 
 
-def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
+def compare(folder: StrPath, package: Mapping[str, str]) -> OutputPlan:
     """Plan the changes after which `folder` holds `package` (path to text, with the manifest).
 
     Raises `InputError` for a folder that cannot hold a package.
@@ -102,7 +102,7 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
     with report.collecting():
         old = read_manifest(folder)
     changes = tuple(_Comparison(Path(folder), package, old, report).changes())
-    return Plan(
+    return OutputPlan(
         folder=Path(folder),
         changes=changes,
         files=package,
@@ -140,7 +140,7 @@ class _Comparison:
     def _recorded(self) -> Mapping[str, str]:
         return self.old.files if self.old else {}
 
-    def _kind(self, path: str) -> Kind | None:
+    def _kind(self, path: str) -> ChangeKind | None:
         """The change to a file of the package; None if something is in its place that is no file."""
         try:
             data = read_below(self.folder, path)
@@ -148,11 +148,11 @@ class _Comparison:
             self.report.add(*obstacle.diagnostics)
             return None
         if data is None:
-            return Kind.CREATE
+            return ChangeKind.CREATE
         if with_plain_ends(data) == self.package[path].encode():
-            return Kind.KEEP
+            return ChangeKind.KEEP
         if path == LOCK_NAME:  # a foreign one was reported when it was read
-            return Kind.UPDATE
+            return ChangeKind.UPDATE
         if has_marker(data) or is_generated_in_conflict(data):
             self._tell_edited(path, data, "overwritten")
         elif path in self._recorded:
@@ -161,9 +161,9 @@ class _Comparison:
             self.report.error("foreign-file", message, hint=hint)
         else:
             self.report.add(*foreign_file(self.folder, path).diagnostics)
-        return Kind.UPDATE
+        return ChangeKind.UPDATE
 
-    def _stale_kind(self, path: str) -> Kind | None:
+    def _stale_kind(self, path: str) -> ChangeKind | None:
         """The change to a file that the manifest names, and the package has no longer; None if it stays."""
         try:
             data = read_below(self.folder, path)
@@ -171,7 +171,7 @@ class _Comparison:
                 return None
             if has_marker(data):
                 self._tell_edited(path, data, "deleted")
-                return Kind.DELETE
+                return ChangeKind.DELETE
         except ObstacleError:
             pass
         kept = "is no longer generated, but is kept: it does not start with acpgen's marker"

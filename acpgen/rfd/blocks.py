@@ -69,7 +69,7 @@ def parse_source(data: bytes, *, label: str, name: str) -> Source:
     return Source(label=label, name=name, digest=hashlib.sha256(data).hexdigest(), lines=tuple(lines))
 
 
-class Kind(Enum):
+class Language(Enum):
     """The language that a block is parsed as."""
 
     JSON = "JSON"
@@ -78,8 +78,8 @@ class Kind(Enum):
 
 
 _LANGUAGES = {
-    **dict.fromkeys(("json", "jsonc", "json5"), Kind.JSON),
-    **dict.fromkeys(("ts", "tsx", "typescript", "js", "javascript"), Kind.TYPESCRIPT),
+    **dict.fromkeys(("json", "jsonc", "json5"), Language.JSON),
+    **dict.fromkeys(("ts", "tsx", "typescript", "js", "javascript"), Language.TYPESCRIPT),
 }
 _GUESSED = ("", "text")
 
@@ -89,7 +89,7 @@ class Block:
     """A block of code. `first` is its first line in the source, `offsets` the indentation removed from each line."""
 
     source: Source
-    kind: Kind
+    kind: Language
     language: str
     first: int
     text: str
@@ -155,7 +155,9 @@ def _fenced(source: Source, tokens: Iterable[Token]) -> Iterator[Block]:
         lines = token.content.removesuffix("\n").split("\n") if token.content else []
         raw = source.lines[start : start + len(lines)]
         offsets = tuple(max(len(whole) - len(line), 0) for whole, line in zip(raw, lines, strict=False))
-        guessed = next(filter(None, map(_kind_of_start, lines)), Kind.OTHER) if language in _GUESSED else Kind.OTHER
+        guessed = (
+            next(filter(None, map(_kind_of_start, lines)), Language.OTHER) if language in _GUESSED else Language.OTHER
+        )
         yield Block(
             source=source,
             kind=_LANGUAGES.get(language, guessed),
@@ -166,11 +168,11 @@ def _fenced(source: Source, tokens: Iterable[Token]) -> Iterator[Block]:
         )
 
 
-def _kind_of_start(line: str) -> Kind | None:
+def _kind_of_start(line: str) -> Language | None:
     """The language of the code that starts with `line`; None for a line that starts no code."""
     if _JSON_START.match(line):
-        return Kind.JSON
-    return Kind.TYPESCRIPT if _DECLARATION.match(line) else None
+        return Language.JSON
+    return Language.TYPESCRIPT if _DECLARATION.match(line) else None
 
 
 def _bare(source: Source, covered: Sequence[int], report: Report) -> Iterator[Block]:

@@ -11,8 +11,8 @@ from acpgen.diagnostics import Diagnostic, InputError, Location, Report
 from acpgen.ir.names import pascal
 from acpgen.pipeline import check_composed
 from acpgen.rfd.base import Base, capability_slots, styled
-from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, line_range, parse_markdown, read_metadata
-from acpgen.rfd.entries import ENDINGS, Entry, Method, check_names, find_definitions, find_methods, unite
+from acpgen.rfd.blocks import Block, Language, Source, find_blocks, line_range, parse_markdown, read_metadata
+from acpgen.rfd.entries import ENDINGS, DraftEntry, DraftMethod, check_names, find_definitions, find_methods, unite
 from acpgen.rfd.examples import infer_errors, infer_variants
 from acpgen.rfd.pieces import Piece, is_message, read_calls, read_pieces, report_value
 from acpgen.rfd.typescript import Declaration, convert_declarations, read_declarations
@@ -62,11 +62,11 @@ def _read(source: Source, tokens: Sequence[Token], report: Report) -> tuple[list
     declarations: list[Declaration] = []
     for block in find_blocks(source, tokens, report):
         match block.kind:
-            case Kind.JSON:
+            case Language.JSON:
                 pieces += read_pieces(block, report)
-            case Kind.TYPESCRIPT:
+            case Language.TYPESCRIPT:
                 declarations += read_declarations(block, report)
-            case Kind.OTHER:
+            case Language.OTHER:
                 _report_other(block, report)
     return pieces, declarations
 
@@ -87,7 +87,7 @@ def _has_definitions(piece: Piece) -> bool:
 
 def _entries(
     pieces: Iterable[Piece], declarations: list[Declaration], *, base: Base, report: Report
-) -> dict[str, Entry]:
+) -> dict[str, DraftEntry]:
     """The entries for the definitions of the text, by name in its order."""
     found = [each for piece in pieces if _has_definitions(piece) for each in find_definitions(piece, report)]
     schemas = {entry.name: entry.node for entry in reversed(found)}
@@ -97,7 +97,7 @@ def _entries(
 
 def _inferred(
     source: Source, pieces: Iterable[Piece], messages: Iterable[Piece], *, base: Base, report: Report
-) -> list[Entry]:
+) -> list[DraftEntry]:
     """The entries that follow from examples; values that add nothing are reported."""
     values = [piece for piece in pieces if not is_message(piece.root) and not _has_definitions(piece)]
     variants, used = infer_variants(values, base=base, source=source, report=report)
@@ -113,8 +113,8 @@ class _Draft:
 
     source: Source
     base: Base
-    entries: Mapping[str, Entry]
-    methods: Sequence[Method]
+    entries: Mapping[str, DraftEntry]
+    methods: Sequence[DraftMethod]
     report: Report
     places: dict[str, Location]
 

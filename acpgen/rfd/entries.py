@@ -9,7 +9,7 @@ from typing import Any
 
 from acpgen.diagnostics import Location, Report
 from acpgen.rfd.base import Base, Slot, capability_slots, lower_words, reference, single_reference, styled
-from acpgen.rfd.pieces import Call, Piece
+from acpgen.rfd.pieces import ExampleMessage, Piece
 from acpgen.schema.document import join
 from acpgen.schema.equality import same_shape
 from acpgen.schema.walk import schema_list, schema_map
@@ -22,7 +22,7 @@ _RELEASE = "choose the release that the text was written for (--release)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entry:
+class DraftEntry:
     """The part of the draft under one name: a whole definition, or a change in the notation of fragments.
 
     As read from the text, a change is a definition of which the text shows only a part.
@@ -35,7 +35,7 @@ class Entry:
     lines: range
 
 
-def find_definitions(piece: Piece, report: Report) -> Iterator[Entry]:
+def find_definitions(piece: Piece, report: Report) -> Iterator[DraftEntry]:
     """The definitions in a JSON object with `$defs`."""
     root = piece.root
     for key in root:
@@ -43,7 +43,7 @@ def find_definitions(piece: Piece, report: Report) -> Iterator[Entry]:
             report.warning("rfd-schema", f"`{key}` next to `$defs` is not read", at=piece.location(join("", key)))
     for name, node in root["$defs"].items():
         pointer = join("", "$defs", name)
-        yield Entry(
+        yield DraftEntry(
             name=name,
             node=styled(node),
             is_change=False,
@@ -52,12 +52,12 @@ def find_definitions(piece: Piece, report: Report) -> Iterator[Entry]:
         )
 
 
-def unite(entries: Iterable[Entry], base: Base, report: Report) -> dict[str, Entry]:
+def unite(entries: Iterable[DraftEntry], base: Base, report: Report) -> dict[str, DraftEntry]:
     """The first entry of each name in the order of the text; report others that differ.
 
     An entry is a change if the text shows a part of its definition, or all of what the schema has and more.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, DraftEntry] = {}
     for entry in (_compared(each, base, report) for each in entries):
         first = found.setdefault(entry.name, entry)
         if _names(first) != _names(entry):
@@ -71,7 +71,7 @@ def unite(entries: Iterable[Entry], base: Base, report: Report) -> dict[str, Ent
     return dict(sorted(found.items(), key=lambda item: (item[1].location, item[0])))
 
 
-def _compared(entry: Entry, base: Base, report: Report) -> Entry:
+def _compared(entry: DraftEntry, base: Base, report: Report) -> DraftEntry:
     """The entry; a change has only what the schema lacks."""
     node, name, present = entry.node, entry.name, base.properties(entry.name)
     wires = schema_map(node, "properties")
@@ -88,12 +88,12 @@ def _compared(entry: Entry, base: Base, report: Report) -> Entry:
     return replace(entry, node={key: part for key, part in change.items() if part}, is_change=True)
 
 
-def _names(entry: Entry) -> tuple[bool, set[str], set[str]]:
+def _names(entry: DraftEntry) -> tuple[bool, set[str], set[str]]:
     """The parts of an entry that JSON Schema and TypeScript both express."""
     return entry.is_change, {*schema_map(entry.node, "properties")}, {*map(str, schema_list(entry.node, "required"))}
 
 
-def with_defaults(entry: Entry, definitions: Mapping[str, Any]) -> Entry:
+def with_defaults(entry: DraftEntry, definitions: Mapping[str, Any]) -> DraftEntry:
     """An entry that holds capabilities, with a default for each that is optional: an absent one is not supported."""
     properties, required = schema_map(entry.node, "properties"), schema_list(entry.node, "required")
     new = {wire: node if wire in required else _with_default(node, definitions) for wire, node in properties.items()}
@@ -112,7 +112,7 @@ def _with_default(node: Any, definitions: Mapping[str, Any]) -> Any:
     return node
 
 
-def check_names(entries: Iterable[Entry], base: Base, report: Report) -> None:
+def check_names(entries: Iterable[DraftEntry], base: Base, report: Report) -> None:
     """Report definitions that the schema has in another form, and changes of those that it does not have."""
     for entry in entries:
         present = base.definitions.get(entry.name)
@@ -130,7 +130,7 @@ ENDINGS = {"Request": "params", "Response": "result", "Notification": "params"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Method:
+class DraftMethod:
     """A method that the text adds. `definitions` has its types by ending, `gate` the capability that has its name."""
 
     name: str
@@ -150,7 +150,7 @@ class Method:
         return ("Notification",) if self.is_notification else ("Request", "Response")
 
 
-def find_methods(entries: Mapping[str, Entry], calls: Iterable[Call], base: Base) -> list[Method]:
+def find_methods(entries: Mapping[str, DraftEntry], calls: Iterable[ExampleMessage], base: Base) -> list[DraftMethod]:
     """The new methods in the order of the text."""
     places: dict[str, Location] = {}
     kinds: dict[str, set[bool]] = {}
@@ -173,7 +173,7 @@ def find_methods(entries: Mapping[str, Entry], calls: Iterable[Call], base: Base
         named = [slot for slot, names in gates if words in names]
         are_requests = {*kinds.get(name, ()), *(ending != "Notification" for ending in definitions)}
         found.append(
-            Method(
+            DraftMethod(
                 name=name,
                 location=location,
                 is_notification=are_requests == {False},
@@ -184,12 +184,12 @@ def find_methods(entries: Mapping[str, Entry], calls: Iterable[Call], base: Base
     return found
 
 
-def _stated_method(entry: Entry) -> str | None:
+def _stated_method(entry: DraftEntry) -> str | None:
     stated = entry.node.get("x-method") if isinstance(entry.node, dict) else None
     return stated if isinstance(stated, str) else None
 
 
-def _owners(entries: Mapping[str, Entry], methods: list[str]) -> dict[str, dict[str, str]]:
+def _owners(entries: Mapping[str, DraftEntry], methods: list[str]) -> dict[str, dict[str, str]]:
     """The new definitions by method and ending."""
     found: dict[str, dict[str, str]] = {}
     for name, entry in entries.items():
@@ -211,14 +211,14 @@ def method_of(stem: str, methods: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _new_capabilities(entries: Mapping[str, Entry], base: Base) -> list[Slot]:
+def _new_capabilities(entries: Mapping[str, DraftEntry], base: Base) -> list[Slot]:
     """The capabilities that the text adds."""
     known = {(slot.root, slot.path) for slot in capability_slots(base.definitions)}
     slots = capability_slots(_composed(entries, base))
     return [slot for slot in slots if (slot.root, slot.path) not in known]
 
 
-def _composed(entries: Mapping[str, Entry], base: Base) -> dict[str, Any]:
+def _composed(entries: Mapping[str, DraftEntry], base: Base) -> dict[str, Any]:
     """The definitions of the base and of the text. A change adds only its properties."""
     found = dict(base.definitions)
     for name, entry in entries.items():

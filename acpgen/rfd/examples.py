@@ -11,7 +11,7 @@ from acpgen.diagnostics import Report
 from acpgen.ir.names import pascal
 from acpgen.rfd.base import Base, nullable, reference, styled, without_prose
 from acpgen.rfd.blocks import Source
-from acpgen.rfd.entries import Entry
+from acpgen.rfd.entries import DraftEntry
 from acpgen.rfd.pieces import Piece
 from acpgen.schema.alternatives import find_union
 from acpgen.schema.document import join
@@ -44,7 +44,7 @@ class _Variant:
 
 def infer_variants(
     values: Sequence[Piece], *, base: Base, source: Source, report: Report
-) -> tuple[list[Entry], set[Piece]]:
+) -> tuple[list[DraftEntry], set[Piece]]:
     """The entries for examples of variants, and the examples that were used.
 
     They are values of a type that the schema has and the text names, each with another value of a new tag.
@@ -56,7 +56,7 @@ def infer_variants(
         owners = [name for name, shape in shapes.items() if shape.required and shape.required <= piece.root.keys()]
         if len(owners) == 1:
             pieces.setdefault(owners[0], []).append(piece)
-    entries: list[Entry] = []
+    entries: list[DraftEntry] = []
     used: set[Piece] = set()
     for owner, examples in pieces.items():
         if tag := _tag(examples, shapes[owner]):
@@ -99,7 +99,7 @@ def _tag(pieces: list[Piece], shape: _Shape) -> str | None:
 
 def _variant_entries(
     owner: str, variants: list[_Variant], shape: _Shape, *, base: Base, report: Report
-) -> Iterator[Entry]:
+) -> Iterator[DraftEntry]:
     """An entry for each variant that the schema lacks, and one for the change of their type."""
     new = []
     for variant in variants:
@@ -122,8 +122,8 @@ def _variant_entries(
     yield _entry(owner, change, new[0].piece, is_change=True)
 
 
-def _entry(name: str, node: Any, piece: Piece, *, is_change: bool) -> Entry:
-    return Entry(name=name, node=node, is_change=is_change, location=piece.location(""), lines=piece.lines(""))
+def _entry(name: str, node: Any, piece: Piece, *, is_change: bool) -> DraftEntry:
+    return DraftEntry(name=name, node=node, is_change=is_change, location=piece.location(""), lines=piece.lines(""))
 
 
 def _variant_schema(variant: _Variant, shape: _Shape) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _member(variant: _Variant) -> dict[str, Any]:
     return {"type": "object", "properties": tag, "required": [variant.tag], "allOf": rest}
 
 
-def infer_errors(messages: Iterable[Piece], *, base: Base, report: Report) -> Iterator[Entry]:
+def infer_errors(messages: Iterable[Piece], *, base: Base, report: Report) -> Iterator[DraftEntry]:
     """The properties of errors in examples that the schema does not have."""
     target = next((name for name in base.definitions if {"code", "message"} <= base.properties(name)), None)
     known = base.properties(target) if target else set()

@@ -122,7 +122,7 @@ def report_value(text: str, location: Location, report: Report) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ExampleMessage:
     """An example of a request or a notification."""
 
     method: str
@@ -135,9 +135,9 @@ def is_message(root: Mapping[str, Any]) -> bool:
     return "jsonrpc" in root or (isinstance(root.get("method"), str) and ("params" in root or "id" in root))
 
 
-def read_calls(messages: Iterable[Piece], report: Report) -> list[Call]:
+def read_calls(messages: Iterable[Piece], report: Report) -> list[ExampleMessage]:
     """The requests and notifications among messages; each message gets a note."""
-    calls: list[Call] = []
+    calls: list[ExampleMessage] = []
     asked: dict[str, str] = {}
     for piece in messages:
         key, method, location = repr(piece.root.get("id")), piece.root.get("method"), piece.location("")
@@ -145,7 +145,7 @@ def read_calls(messages: Iterable[Piece], report: Report) -> list[Call]:
             is_request = "id" in piece.root
             if is_request:
                 asked[key] = method
-            calls.append(Call(method=method, is_request=is_request, location=location))
+            calls.append(ExampleMessage(method=method, is_request=is_request, location=location))
             text = f"a {'request' if is_request else 'notification'} of {method}"
         else:
             text = f"a response to {asked.get(key, 'a request that is not shown')}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from acpgen.diagnostics import Location, Report
 from acpgen.rfd.base import Base, capability_slots, described, nullable, reference, styled
 from acpgen.rfd.blocks import Block, line_range
-from acpgen.rfd.entries import Entry, with_defaults
+from acpgen.rfd.entries import DraftEntry, with_defaults
 from acpgen.schema.fragment import mark
 from acpgen.text import cut
 
@@ -29,7 +29,7 @@ _ELLIPSIS_LINE = re.compile(rb"(?m)^([ \t]*)\.\.\.(?=[ \t]*[;,]?[ \t]*$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Code:
+class TypeScriptCode:
     """A block and its text as bytes: nodes of tree-sitter have byte offsets."""
 
     block: Block
@@ -71,7 +71,7 @@ class Declaration:
     name: str
     node: Node
     doc: str
-    code: Code
+    code: TypeScriptCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read_declarations(block: Block, report: Report) -> list[Declaration]:
         message = f"{line_range(block.first, block.last)} not read: more than {MAX_CODE // 1024} KiB of TypeScript"
         report.warning("rfd-typescript", message, at=block.location(0))
         return []
-    code = Code(block=block, data=data, lines=data.split(b"\n"))
+    code = TypeScriptCode(block=block, data=data, lines=data.split(b"\n"))
     # a line of `...` is not valid TypeScript: it is parsed as a comment, of the same length to keep all positions
     root = Parser(Language(language_typescript())).parse(_ELLIPSIS_LINE.sub(rb"\1// ", data)).root_node
     items, _ = items_of(root.children, code)
@@ -107,7 +107,7 @@ def read_declarations(block: Block, report: Report) -> list[Declaration]:
     return found
 
 
-def items_of(nodes: Iterable[Node], code: Code) -> tuple[list[Item], bool]:
+def items_of(nodes: Iterable[Node], code: TypeScriptCode) -> tuple[list[Item], bool]:
     """The nodes with the `/** */` comment before each, and whether another comment stands for more of them."""
     found: list[Item] = []
     doc, is_elided = "", False
@@ -129,7 +129,7 @@ def _doc(comment: str) -> str:
     return " ".join(line for line in lines if line)
 
 
-def _declaration(item: Item, code: Code) -> Declaration | None:
+def _declaration(item: Item, code: TypeScriptCode) -> Declaration | None:
     """The declaration in a statement; None for other statements and for those with an error outside of members."""
     node = item.node
     while node.type in _WRAPPERS and node.named_children:
@@ -176,11 +176,11 @@ _ESCAPES = re.compile(r"[\\\n]")
 class _Converter:
     """Convert nodes of one block; `known` are the names that can be referred to."""
 
-    code: Code
+    code: TypeScriptCode
     known: Collection[str]
     report: Report
 
-    def entry(self, declaration: Declaration) -> Entry:
+    def entry(self, declaration: Declaration) -> DraftEntry:
         node, is_elided = declaration.node, False
         value = node.child_by_field_name("body") or node.child_by_field_name("value")
         if value is not None and value.type in ("interface_body", "object_type"):
@@ -191,7 +191,7 @@ class _Converter:
             schema = {**schema, "allOf": bases} if bases else schema
         else:
             schema = self.schema(value, 0)
-        return Entry(
+        return DraftEntry(
             name=declaration.name,
             node=styled(described(schema, declaration.doc)),
             is_change=is_elided,
@@ -302,7 +302,7 @@ class _Converter:
 
 def convert_declarations(
     declarations: Iterable[Declaration], schemas: Mapping[str, Any], *, base: Base, report: Report
-) -> list[Entry]:
+) -> list[DraftEntry]:
     """The entries for declarations; `schemas` are the definitions that the text gives as JSON Schema."""
     declarations = list(declarations)
     known = {**base.definitions, **schemas}

@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gates, check_gates, fitting_gates, read_gates
-from acpgen.schema.session_facts import Sessions, fitting_sessions, read_sessions
+from acpgen.schema.session_facts import SessionFacts, fitting_sessions, read_sessions
 from acpgen.schema.value_gates import check_value_gates, stated_values
 from acpgen.schema.walk import has_property, methods_of, schema_map
 
@@ -27,32 +27,63 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """The properties of a message in which a peer says what it can do, and which program it is, if any."""
+
+    capabilities: str | None = None
+    info: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Negotiation:
     """The `method` that negotiates the version, and the property of its params that holds it.
 
-    Without `unsupported`, a request for an unsupported version is answered with another version.
+    In its `params`, the peer that sends it introduces itself, and in its `result` the other one. Without `unsupported`,
+    a request for an unsupported version is answered with another version.
     """
 
     method: str
     version: str
-    unsupported: Unsupported | None
+    params: Introduction = Introduction()
+    result: Introduction = Introduction()
+    unsupported: Unsupported | None = None
 
 
 def read_negotiation(raw: Mapping[str, Any]) -> Negotiation:
     """The negotiation from its notation in JSON."""
     error = raw.get("unsupported")
-    return Negotiation(method=raw["method"], version=raw["version"], unsupported=error and Unsupported(**error))
+    return Negotiation(
+        method=raw["method"],
+        version=raw["version"],
+        params=Introduction(**raw.get("params", {})),
+        result=Introduction(**raw.get("result", {})),
+        unsupported=error and Unsupported(**error),
+    )
 
 
 def fitting_negotiation(root: Mapping[str, Any], negotiation: Negotiation) -> Negotiation | None:
     """The part of `negotiation` that holds in the schema `root`; None if it does not."""
     definitions = schema_map(root, "$defs")
-    requests = {method: name for name, method in methods_of(definitions) if name.endswith("Request")}
-    params = requests.get(negotiation.method)
+    messages = [name for name, method in methods_of(definitions) if method == negotiation.method]
+    params, result = (next((each for each in messages if each.endswith(end)), None) for end in ("Request", "Response"))
     if params is None or not has_property(params, negotiation.version, "integer", definitions):
         return None
     error = negotiation.unsupported
-    return negotiation if error and _is_there(error, definitions) else replace(negotiation, unsupported=None)
+    return replace(
+        negotiation,
+        params=_fitting_introduction(params, negotiation.params, definitions),
+        result=_fitting_introduction(result, negotiation.result, definitions),
+        unsupported=error if error and _is_there(error, definitions) else None,
+    )
+
+
+def _fitting_introduction(owner: str | None, stated: Introduction, definitions: Mapping[str, Any]) -> Introduction:
+    """The properties that the definition `owner` has as objects."""
+
+    def fitting(wire: str | None) -> str | None:
+        return wire if owner and wire and has_property(owner, wire, "object", definitions) else None
+
+    return Introduction(capabilities=fitting(stated.capabilities), info=fitting(stated.info))
 
 
 def _is_there(error: Unsupported, definitions: Mapping[str, Any]) -> bool:
@@ -70,7 +101,7 @@ class Facts:
     gates: Gates = field(default_factory=dict)
     values: Gates = field(default_factory=dict)
     negotiation: Negotiation | None = None
-    sessions: Sessions | None = None
+    sessions: SessionFacts | None = None
 
 
 NO_FACTS = Facts()

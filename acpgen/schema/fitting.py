@@ -24,7 +24,7 @@ _INCOMPLETE = frozenset({"fragment-missing", "fragment-requires"})
 """The errors about definitions and extensions that are not there; all others are conflicts."""
 
 
-class Verdict(Enum):
+class FitResult(Enum):
     """The ways in which an extension fits a schema, or does not."""
 
     APPLIES = "applies"
@@ -36,7 +36,7 @@ class Verdict(Enum):
     @property
     def fits(self) -> bool:
         """True if the extension can be composed with the schema."""
-        return self in (Verdict.APPLIES, Verdict.SUPERSEDED)
+        return self in (FitResult.APPLIES, FitResult.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Fit:
     methods: tuple[str, ...]
     definitions: tuple[str, ...]
     changed: dict[str, list[str]]
-    verdict: Verdict
+    verdict: FitResult
     reasons: tuple[str, ...]
 
 
@@ -69,11 +69,11 @@ def fit(
     methods = {method for name, method in methods_of(fragment.definitions) if name in merged.definitions}
     errors, lost = merged.report.errors, _lost_references(composed, fragment)
     if any(found.code not in _INCOMPLETE for found in errors):
-        verdict = Verdict.CONFLICTS
+        verdict = FitResult.CONFLICTS
     elif lost or any(found.code == "fragment-missing" for found in errors):
-        verdict = Verdict.LACKS
+        verdict = FitResult.LACKS
     else:
-        verdict = Verdict.SUPERSEDED if merged.is_superseded else Verdict.APPLIES
+        verdict = FitResult.SUPERSEDED if merged.is_superseded else FitResult.APPLIES
     reasons = sorted(errors or merged.report.found, key=lambda found: found.sort_key)
     return Fit(
         fragment=fragment,
@@ -128,7 +128,7 @@ def best_fit(
 ) -> Fit:
     """The fit of the first of `revisions` that applies, or else is superseded; of the first, if there is none."""
     fits = [fit(base, each, protocol=protocol, facts=facts, others=others) for each in revisions]
-    best = (found for wanted in (Verdict.APPLIES, Verdict.SUPERSEDED) for found in fits if found.verdict is wanted)
+    best = (found for wanted in (FitResult.APPLIES, FitResult.SUPERSEDED) for found in fits if found.verdict is wanted)
     return next(best, fits[0])
 
 

@@ -57,7 +57,7 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DefinitionChange:
     """The changes of a fragment to one definition that exists, or, if `optional`, may exist."""
 
     properties: Mapping[str, Any]
@@ -86,7 +86,7 @@ class Fragment:
     requires: tuple[str, ...]
     document: Document
     definitions: Mapping[str, Any]
-    changes: Mapping[str, Change]
+    changes: Mapping[str, DefinitionChange]
     gates: Gates
     values: Gates
 
@@ -134,9 +134,9 @@ def _read(document: Document) -> Fragment:
     )
 
 
-def _read_change(change: Mapping[str, Any]) -> Change:
+def _read_change(change: Mapping[str, Any]) -> DefinitionChange:
     replacement = change.get("replace")
-    return Change(
+    return DefinitionChange(
         properties=change.get("properties", {}),
         required=tuple(change.get("required", ())),
         members=tuple(change.get("members", ())),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
+from acpgen.schema.constants import constants_in, item_of
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
@@ -19,6 +20,7 @@ _LEAVES = frozenset({"boolean", "object", "array"})
 class Gate:
     """A gate: it is open if any of `paths`, property names below the definition `root`, leads to a value that says yes.
 
+    Of an array, members of a union that have one of the tags `but` do not count: `methods!=terminal` in the notation.
     `pointer` is the place of the gate in the composed schema, for diagnostics; empty for facts about a base. `source`
     is where the text says so: the pointer of a description in the same schema or extension, or the address of a page.
     A gate of an extension that is `optional` is left out where the schema does not have what it names.
@@ -26,12 +28,19 @@ class Gate:
 
     root: str
     paths: tuple[tuple[str, ...], ...]
+    but: tuple[str, ...] = field(default=(), kw_only=True, compare=False)
     pointer: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     optional: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        return " or ".join(".".join(path) for path in self.paths) + f" of {self.root}"
+        return f"{self.needs} of {self.root}"
+
+    @property
+    def needs(self) -> str:
+        """The paths in words."""
+        others = f" (other than {' and '.join(self.but)})" if self.but else ""
+        return " or ".join(".".join(path) for path in self.paths) + others
 
 
 Gates: TypeAlias = Mapping[str, Gate]
@@ -60,8 +69,9 @@ def _read_gate(root: str, raw: str | list[str] | dict[str, Any], pointer: str) -
     if isinstance(raw, dict):
         gate = _read_gate(root, raw["needs"], pointer)
         return replace(gate, source=raw.get("source", ""), optional=raw.get("optional", False))
-    paths = [raw] if isinstance(raw, str) else raw
-    return Gate(root, tuple(sorted(tuple(path.split(".")) for path in paths)), pointer)
+    stated = [path.partition("!=") for path in ([raw] if isinstance(raw, str) else raw)]
+    paths = sorted({tuple(path.split(".")) for path, _, _ in stated})
+    return Gate(root, tuple(paths), pointer, but=tuple(sorted(tag for _, mark, tag in stated if mark)))
 
 
 def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -111,9 +121,10 @@ def fitting_gates(root: dict[str, Any], gates: Gates, check: Check = check_gates
     """The gates and paths of another release that also hold in the schema `root`: `check` finds nothing wrong."""
     fitting = {}
     for gated, gate in gates.items():
-        single = (replace(gate, paths=(path,)) for path in gate.paths)
+        but = tuple(tag for tag in gate.but if _holds(root, gated, replace(gate, but=(tag,)), check))
+        single = (replace(gate, paths=(path,), but=but) for path in gate.paths)
         if paths := tuple(each.paths[0] for each in single if _holds(root, gated, each, check)):
-            fitting[gated] = replace(gate, paths=paths)
+            fitting[gated] = replace(gate, paths=paths, but=but)
     return fitting
 
 
@@ -141,6 +152,14 @@ def _check_path(
             )
             return
         pointer, node = found
+    known = _constants_of_items(node, pointer, definitions)
+    for tag in sorted({*gate.but} - known):
+        report.error(
+            "gate-tag",
+            f"the gate of {gated!r}, {'.'.join(path)}!={tag}, fails: no member at {pointer} has this tag",
+            at=gate.pointer or pointer,
+            hint=did_you_mean(tag, known) or f"there are: {', '.join(sorted(known)) or 'none'}",
+        )
     if not any(_LEAVES & _types(layer) for _, layer in layers(node, pointer, definitions)):
         report.error(
             "gate-leaf",
@@ -148,6 +167,12 @@ def _check_path(
             at=gate.pointer or pointer,
             hint="a gate is a boolean, an object or an array",
         )
+
+
+def _constants_of_items(node: Any, pointer: str, definitions: Mapping[str, Any]) -> set[str]:
+    """The tags of the members that an array may have."""
+    place, item = item_of(pointer, node, definitions)
+    return {value for _, value in constants_in(item, place, definitions)}
 
 
 def _types(layer: Mapping[str, Any]) -> set[str]:

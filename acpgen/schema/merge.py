@@ -12,7 +12,7 @@ from acpgen.schema import bundled
 from acpgen.schema.alternatives import Union, find_union
 from acpgen.schema.document import Document, join, resolve, split
 from acpgen.schema.equality import difference, same_shape
-from acpgen.schema.fragment import Change, Fragment
+from acpgen.schema.fragment import DefinitionChange, Fragment
 from acpgen.schema.gates import Gate, fitting_gates, gate_pointer
 from acpgen.schema.growth import Addition, grown_defaults
 from acpgen.schema.origins import Origins, Source
@@ -38,7 +38,7 @@ class Merged:
     changed: dict[str, list[str]] = field(default_factory=dict)
     gates: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
-    superseded: list[tuple[Part, str]] = field(default_factory=list)
+    superseded: list[tuple[FragmentPart, str]] = field(default_factory=list)
 
     @property
     def is_superseded(self) -> bool:
@@ -49,13 +49,13 @@ class Merged:
         """Record a change of a definition, and the new names in messages that it brings."""
         self.changed.setdefault(definition, []).extend(added)
 
-    def targets(self) -> Iterator[tuple[str, Change]]:
+    def targets(self) -> Iterator[tuple[str, DefinitionChange]]:
         """The changes to definitions that exist."""
         return ((name, change) for name, change in self.fragment.changes.items() if name not in self.missing)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FragmentPart:
     """A part of a fragment: its pointer there, and its name in messages."""
 
     merged: Merged
@@ -105,14 +105,16 @@ class Merger:
     def add_definitions(self, merged: Merged) -> None:
         """Add the new definitions of the fragment."""
         for name, node in merged.fragment.definitions.items():
-            part, pointer = Part(merged, join("/$defs", name), f"the definition {name}"), definition_pointer(name)
+            part, pointer = FragmentPart(merged, join("/$defs", name), f"the definition {name}"), definition_pointer(
+                name
+            )
             message = _message(name, node)
             rival = self._messages.get(message) if message is not None else None
             if name in self._definitions:
                 self._compare(part, pointer, node)
             elif rival is not None:
                 text = f"{part.name} of the method {node['x-method']} (called {rival} there)"
-                self._conflict(Part(merged, part.at, text), definition_pointer(rival), node)
+                self._conflict(FragmentPart(merged, part.at, text), definition_pointer(rival), node)
             else:
                 self._put(pointer, node, part.source)
                 self._note_message(name, node)
@@ -145,7 +147,7 @@ class Merger:
             if change.replacement is None:
                 continue
             at, pointer, what = join("/changes", name, "replace"), definition_pointer(name), f"the definition {name}"
-            part, present = Part(merged, join(at, "with"), what), self._definitions[name]
+            part, present = FragmentPart(merged, join(at, "with"), what), self._definitions[name]
             if same_shape(present, change.replacement.result):
                 self._supersede(part, pointer)
             elif same_shape(present, change.replacement.expect):
@@ -153,7 +155,7 @@ class Merger:
                 merged.change(name)
             else:
                 # report the difference from the expected shape: the result differs on purpose
-                expected = Part(merged, join(at, "expect"), f"{what} as expected")
+                expected = FragmentPart(merged, join(at, "expect"), f"{what} as expected")
                 self._conflict(expected, pointer, change.replacement.expect)
 
     def add_properties(self, merged: Merged) -> None:
@@ -161,9 +163,9 @@ class Merger:
         for name, change in merged.targets():
             for wire, node in change.properties.items():
                 at = join("/changes", name, "properties", wire)
-                self._add_property(Part(merged, at, f"the property {wire} of {name}"), name, wire, node)
+                self._add_property(FragmentPart(merged, at, f"the property {wire} of {name}"), name, wire, node)
 
-    def _add_property(self, part: Part, name: str, wire: str, node: Any) -> None:
+    def _add_property(self, part: FragmentPart, name: str, wire: str, node: Any) -> None:
         definition, target = self._definitions[name], definition_pointer(name)
         found = find_property(definition, target, wire, self._definitions)
         if found is not None:
@@ -182,7 +184,9 @@ class Merger:
         for name, change in merged.targets():
             pointer = definition_pointer(name)
             for index, wire in enumerate(change.required):
-                part = Part(merged, join("/changes", name, "required", index), f"the requirement of {wire} in {name}")
+                part = FragmentPart(
+                    merged, join("/changes", name, "required", index), f"the requirement of {wire} in {name}"
+                )
                 parts = layers(self._definitions[name], pointer, self._definitions)
                 present = [place for place, layer in parts if wire in schema_list(layer, "required")]
                 if present:
@@ -204,9 +208,9 @@ class Merger:
                     self._add_enum_value(merged, at, name, member)
                 else:
                     what = f"the member {union.identity(member)[1]} of {name}"
-                    self._add_member(Part(merged, at, what), name, union, member)
+                    self._add_member(FragmentPart(merged, at, what), name, union, member)
 
-    def _add_member(self, part: Part, name: str, union: Union, member: Any) -> None:
+    def _add_member(self, part: FragmentPart, name: str, union: Union, member: Any) -> None:
         if union.lacks_tag(member):
             self._refuse_untagged(part, union.tag)
             return
@@ -224,7 +228,7 @@ class Merger:
         kind, text = union.identity(member)
         part.merged.change(name, *([str(json.loads(text))] if kind == "value" else []))
 
-    def _refuse_untagged(self, part: Part, tag: str | None) -> None:
+    def _refuse_untagged(self, part: FragmentPart, tag: str | None) -> None:
         own = f'"{tag}": {{"type": "string", "const": "…"}}'
         part.merged.report.error(
             "fragment-untagged",
@@ -238,11 +242,13 @@ class Merger:
         pointer = definition_pointer(name)
         values = schema_list(self._definitions[name], "enum")
         if not values or not isinstance(member, dict) or "const" not in member:
-            self._conflict(Part(merged, at, f"a member of {name} (which is not a union there)"), pointer, member)
+            self._conflict(
+                FragmentPart(merged, at, f"a member of {name} (which is not a union there)"), pointer, member
+            )
             return
         value = member["const"]
         if value in values:
-            part = Part(merged, at, f"the value {value!r} of {name}")
+            part = FragmentPart(merged, at, f"the value {value!r} of {name}")
             self._supersede(part, join(pointer, "enum", values.index(value)))
         else:
             self._append(join(pointer, "enum"), value, (merged.fragment.document, join(at, "const")))
@@ -252,14 +258,14 @@ class Merger:
         """Add the gates of methods and values."""
         fragment = merged.fragment
         for method, gate in fragment.gates.items():
-            part = Part(merged, gate_pointer(gate.root, method), f"the gate of {method}")
+            part = FragmentPart(merged, gate_pointer(gate.root, method), f"the gate of {method}")
             self._add_gate(part, self.gates, method, gate)
         for text, gate in fragment.values.items():
             if not gate.optional or fitting_gates(self.root, {text: gate}, check_value_gates):
                 at = gate_pointer(gate.root, text, section="values")
-                self._add_gate(Part(merged, at, f"the gate of the value {text}"), self.values, text, gate)
+                self._add_gate(FragmentPart(merged, at, f"the gate of the value {text}"), self.values, text, gate)
 
-    def _add_gate(self, part: Part, gates: dict[str, Gate], gated: str, gate: Gate) -> None:
+    def _add_gate(self, part: FragmentPart, gates: dict[str, Gate], gated: str, gate: Gate) -> None:
         known = gates.get(gated)
         if known is None:
             gates[gated] = gate
@@ -286,21 +292,21 @@ class Merger:
         if (message := _message(name, node)) is not None:
             self._messages.setdefault(message, name)
 
-    def _supersede(self, part: Part, pointer: str) -> None:
+    def _supersede(self, part: FragmentPart, pointer: str) -> None:
         part.merged.superseded.append((part, self.origins.find(pointer)[0].origin))
 
-    def _compare(self, part: Part, pointer: str, wanted: Any) -> None:
+    def _compare(self, part: FragmentPart, pointer: str, wanted: Any) -> None:
         """Compare `wanted` with the schema at `pointer`: the part is superseded, or in conflict."""
         if same_shape(resolve(self.root, pointer), wanted):
             self._supersede(part, pointer)
         else:
             self._conflict(part, pointer, wanted)
 
-    def _conflict(self, part: Part, pointer: str, wanted: Any) -> None:
+    def _conflict(self, part: FragmentPart, pointer: str, wanted: Any) -> None:
         found = difference(wanted, resolve(self.root, pointer))
         self._disagree(part, pointer, shown=f" ({self.origins.find(pointer)[1]})", difference=found)
 
-    def _disagree(self, part: Part, pointer: str, *, shown: str, difference: str) -> None:
+    def _disagree(self, part: FragmentPart, pointer: str, *, shown: str, difference: str) -> None:
         fragment = part.merged.fragment
         document, place = self.origins.find(pointer)
         known = [merged.fragment for merged in self.admitted]

@@ -18,7 +18,7 @@ from acpgen.schema.walk import (
 )
 
 PARTS = ("open", "attach", "scoped", "end")
-"""The lists of methods, as facts.json and `Sessions` name them."""
+"""The lists of methods, as facts.json and `SessionFacts` name them."""
 
 _AGENT_SIDES = frozenset(value for value, sides in HANDLERS.items() if Side.AGENT in sides)
 """The values of `x-side` of what an agent handles."""
@@ -28,7 +28,7 @@ Members = list[tuple[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnFacts:
     """The request that lasts as long as a turn. Updates with one of the `tags` are sent before its answer.
 
     The notification `cancel` ends the turn early, and what has not ended in it is not reported.
@@ -40,7 +40,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tasks:
+class TaskFacts:
     """What has an id, a status and an end: the two properties of updates, and the values of `status` at the end."""
 
     id: str
@@ -54,12 +54,12 @@ class Updates:
 
     method: str
     property: str
-    turn: Turn | None = None
-    tasks: Tasks | None = None
+    turn: TurnFacts | None = None
+    tasks: TaskFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sessions:
+class SessionFacts:
     """Methods that an agent handles, by what they do with a session; `key` is the property that holds its id.
 
     The id is in the result of `open` methods, and in the params of the others. `open` methods make a session. `attach`
@@ -81,11 +81,11 @@ class Sessions:
                 yield part, method
 
 
-def read_sessions(raw: Mapping[str, Any]) -> Sessions:
+def read_sessions(raw: Mapping[str, Any]) -> SessionFacts:
     """The sessions from their notation in JSON. A list that is absent is empty."""
     updates = raw.get("updates")
     lists = {part: tuple(raw.get(part, ())) for part in PARTS}
-    return Sessions(key=raw["id"], updates=updates and _read_updates(updates), **lists)
+    return SessionFacts(key=raw["id"], updates=updates and _read_updates(updates), **lists)
 
 
 def _read_updates(raw: Mapping[str, Any]) -> Updates:
@@ -94,18 +94,18 @@ def _read_updates(raw: Mapping[str, Any]) -> Updates:
     return Updates(
         method=raw["method"],
         property=raw["property"],
-        turn=turn and Turn(request=turn["request"], cancel=turn["cancel"], tags=tuple(turn["tags"])),
-        tasks=tasks and Tasks(id=tasks["id"], status=tasks["status"], ended=tuple(tasks["ended"])),
+        turn=turn and TurnFacts(request=turn["request"], cancel=turn["cancel"], tags=tuple(turn["tags"])),
+        tasks=tasks and TaskFacts(id=tasks["id"], status=tasks["status"], ended=tuple(tasks["ended"])),
     )
 
 
-def fitting_sessions(root: Mapping[str, Any], sessions: Sessions) -> Sessions | None:
+def fitting_sessions(root: Mapping[str, Any], sessions: SessionFacts) -> SessionFacts | None:
     """The part of `sessions` that holds in the schema `root`; None if no method is left."""
     definitions = schema_map(root, "$defs")
     uses = [use for use in sessions.uses() if _is_used(*use, sessions.key, definitions)]
     lists = {part: tuple(method for each, method in uses if each == part) for part in PARTS}
     updates = sessions.updates and _fitting_updates(definitions, sessions.updates)
-    return Sessions(key=sessions.key, updates=updates, **lists) if uses else None
+    return SessionFacts(key=sessions.key, updates=updates, **lists) if uses else None
 
 
 def _is_used(part: str, method: str, key: str, definitions: Mapping[str, Any]) -> bool:
@@ -142,7 +142,7 @@ def _fitting_updates(definitions: Mapping[str, Any], updates: Updates) -> Update
     return replace(updates, turn=turn, tasks=tasks)
 
 
-def _states(tasks: Tasks, members: Members, definitions: Mapping[str, Any]) -> set[str]:
+def _states(tasks: TaskFacts, members: Members, definitions: Mapping[str, Any]) -> set[str]:
     """The values of the status of updates that have the id of a task."""
     found = [
         status

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.document import join
+from acpgen.schema.constants import constants_in, item_of
 from acpgen.schema.gates import Gates, check_capability
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_list, schema_map
+from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
 from acpgen.text import did_you_mean, some_of
 
 _NOTATION = re.compile(r"([^.=]+)((?:\.[^.=]+)*)(?:=(.*))?", re.DOTALL)
@@ -67,7 +67,7 @@ def stated_values(root: dict[str, Any], texts: Iterable[str]) -> Iterator[GatedP
 def tag_property(part: GatedPart, definitions: Mapping[str, Any]) -> str | None:
     """The property that has the value of a part, which holds: the tag of a union; None for a constant."""
     pointer, node = _reach(part, definitions)[0]
-    return next((key for key, value in _constants(node, pointer, definitions) if value == part.value), None)
+    return next((key for key, value in constants_in(node, pointer, definitions) if value == part.value), None)
 
 
 def _problem(part: GatedPart, definitions: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -82,7 +82,7 @@ def _problem(part: GatedPart, definitions: Mapping[str, Any]) -> tuple[str, str]
         )
         hint = did_you_mean(missing, names) or f"there are: {some_of(names, _MOST_NAMES) or 'none'}"
         return f"{pointer} has no property {missing!r}", hint
-    known = [value for _, value in _constants(node, pointer, definitions)]
+    known = [value for _, value in constants_in(node, pointer, definitions)]
     if part.value is not None and part.value not in known:
         hint = did_you_mean(part.value, known) or f"there are: {some_of(known, _MOST_NAMES) or 'none'}"
         return f"{pointer} has no member or constant {part.value!r}", hint
@@ -93,37 +93,9 @@ def _reach(part: GatedPart, definitions: Mapping[str, Any]) -> tuple[tuple[str, 
     """The schema at the end of the properties, or of its items if it is an array; or the first that is missing."""
     place: tuple[str, Any] = definition_pointer(part.definition), definitions[part.definition]
     for wire in part.properties:
-        place = _item(*place, definitions)
+        place = item_of(*place, definitions)
         found = find_property(place[1], place[0], wire, definitions)
         if found is None:
             return place, wire
         place = found
-    return _item(*place, definitions), None
-
-
-def _item(pointer: str, node: Any, definitions: Mapping[str, Any]) -> tuple[str, Any]:
-    """The schema of the items of an array; that of any other value."""
-    items = [
-        (join(place, "items"), layer["items"])
-        for place, layer in layers(node, pointer, definitions)
-        if "items" in layer
-    ]
-    return items[0] if items else (pointer, node)
-
-
-def _constants(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
-    """The texts that a value, or a property of it, may have as a constant: each with that property."""
-    for place, layer in layers(node, pointer, definitions):
-        yield from ((None, value) for value in _texts(layer))
-        for key in ("oneOf", "anyOf"):
-            for index, member in enumerate(schema_list(layer, key)):
-                for _, inner in layers(member, join(place, key, index), definitions):
-                    yield from ((None, value) for value in _texts(inner))
-                    for wire, each in schema_map(inner, "properties").items():
-                        yield from ((wire, value) for value in _texts(each))
-
-
-def _texts(node: Any) -> Iterator[str]:
-    """The texts that a schema lists itself."""
-    if isinstance(node, dict):
-        yield from (each for each in (node.get("const"), *schema_list(node, "enum")) if isinstance(each, str))
+    return item_of(*place, definitions), None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.schema.bundled import bundled_fragments, is_bare, is_path
 from acpgen.schema.document import Document
-from acpgen.schema.fitting import Fit, Verdict, best_fit, has_landed
+from acpgen.schema.fitting import Fit, FitResult, best_fit, has_landed
 from acpgen.schema.fragment import Fragment
 from acpgen.sources.inputs import Extension, Inputs, Schema, find_extension
 from acpgen.text import cut
@@ -50,7 +50,7 @@ def _configured(specs: Sequence[str], fragments: Sequence[Fragment], schema: Sch
 
 def _remark(found: Fit, base: Document, spec: str, *, is_kept: bool) -> Diagnostic | None:
     extension = f"the extension {found.fragment.spec} of the package"
-    if found.verdict is Verdict.SUPERSEDED or (not is_kept and has_landed(found.fragment, base)):
+    if found.verdict is FitResult.SUPERSEDED or (not is_kept and has_landed(found.fragment, base)):
         message = f"{extension} is part of {cut(spec)} now"
         hint = "leave it out when you build with that schema"
         return Diagnostic(code="extension-landed", severity=Severity.NOTE, message=message, hint=hint)

@@ -11,16 +11,17 @@ from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
+from acpgen.ir.gates import Tags, counts, tags_that_do_not_count
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
 from acpgen.schema.gates import Gate
 from acpgen.trace.gated_values import GatedValues
-from acpgen.trace.lines import Entry, Event, Place
-from acpgen.trace.sessions import Sessions, tag_of, task_of
+from acpgen.trace.lines import Event, MessagePlace, TraceEntry
+from acpgen.trace.sessions import RecordedSessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """What a line is."""
 
     REQUEST = "request"
@@ -39,9 +40,9 @@ class Seen:
     """
 
     number: int
-    entry: Entry
+    entry: TraceEntry
     connection: str = ""
-    kind: Kind = Kind.PROBLEM
+    kind: LineKind = LineKind.PROBLEM
     sender: Side | None = None
     protocol: int
     method: str | None = None
@@ -53,17 +54,19 @@ class Seen:
     findings: list[Misfit] = field(default_factory=list)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> MessagePlace:
         """Where it is, for findings that are made later."""
         entry = self.entry
-        return Place(number=self.number, line=entry.line, part=entry.part, protocol=self.protocol, method=self.method)
+        return MessagePlace(
+            number=self.number, line=entry.line, part=entry.part, protocol=self.protocol, method=self.method
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _OpenRequest:
     """A request without an answer so far."""
 
-    place: Place
+    place: MessagePlace
     method: str
     known: ir.Method | None
     model: ir.Model
@@ -98,20 +101,20 @@ class Conversation:
         self.models = models
         self.model = next(iter(models.values()))
         self.totals = totals
-        self._seen = Seen(number=0, entry=Entry(line=0), protocol=self.model.protocol)
-        self._pending: dict[tuple[Side, str], _Call] = {}
+        self._seen = Seen(number=0, entry=TraceEntry(line=0), protocol=self.model.protocol)
+        self._pending: dict[tuple[Side, str], _OpenRequest] = {}
         self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
         self._gated_values: dict[int, GatedValues] = {}
-        self._sessions = Sessions(is_partial=is_partial)
+        self._sessions = RecordedSessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
         self._is_recorded = self._has_ended = self._has_gaps = False
 
-    def read(self, entry: Entry, number: int) -> Seen:
+    def read(self, entry: TraceEntry, number: int) -> Seen:
         """What is known of the next line, with its findings."""
         seen = self._seen = Seen(number=number, entry=entry, sender=entry.sender, protocol=self.model.protocol)
         if entry.event is not None:
-            seen.kind = Kind.EVENT
+            seen.kind = LineKind.EVENT
             self._event(entry.event)
             return seen
         try:
@@ -126,7 +129,7 @@ class Conversation:
         self._has_ended |= event is Event.END
         self._has_gaps |= event is Event.LOST
 
-    def _message(self, entry: Entry) -> Iterator[Misfit]:
+    def _message(self, entry: TraceEntry) -> Iterator[Misfit]:
         if entry.around is not None:
             yield _problem("text-around", entry.around, severity=Severity.NOTE)
         if entry.starts_batch:
@@ -143,7 +146,7 @@ class Conversation:
             else:
                 yield from self._answer(entry, message)
 
-    def finish(self, *, is_cut: bool) -> Iterator[tuple[Place, Misfit]]:
+    def finish(self, *, is_cut: bool) -> Iterator[tuple[MessagePlace, Misfit]]:
         """What has no end: each request and task with the place of its message.
 
         A trace that was cut may lack the end, so a request without an answer is no error in it.
@@ -158,7 +161,7 @@ class Conversation:
 
     # --- Calls ---------------------------------------------------------------------------------------------------
 
-    def _call(self, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+    def _call(self, entry: TraceEntry, message: dict[str, Any]) -> Iterator[Misfit]:
         wire = message["method"]
         if not isinstance(wire, str):
             yield _problem("envelope", "a method is a string", "/method")
@@ -182,7 +185,7 @@ class Conversation:
 
     def _describe(self, wire: str, method: ir.Method | None, params: Any, *, is_request: bool) -> None:
         seen = self._seen
-        seen.kind = Kind.REQUEST if is_request else Kind.NOTIFICATION
+        seen.kind = LineKind.REQUEST if is_request else LineKind.NOTIFICATION
         seen.method, seen.session = wire, self._sessions.session_of(params, self.model)
         if method is None:
             return
@@ -200,7 +203,7 @@ class Conversation:
         message = f"protocol {self.model.protocol} has no method {wire!r}"
         return Misfit(code="unknown-method", severity=severity, pointer="/method", message=message, unknown=wire)
 
-    def _known(self, method: ir.Method, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+    def _known(self, method: ir.Method, entry: TraceEntry, message: dict[str, Any]) -> Iterator[Misfit]:
         is_request = method.kind is ir.MethodKind.REQUEST
         if is_request != ("id" in message):
             form = "a request, and needs an id" if is_request else "a notification, and has no id"
@@ -237,10 +240,10 @@ class Conversation:
 
     def _lacks(self, gate: Gate) -> bool:
         """Whether capabilities were advertised, but not that of the gate."""
-        name = class_name(gate.root)
-        return name in self._announced and not any(_is_open(self._announced[name], path) for path in gate.paths)
+        name, but = class_name(gate.root), tags_that_do_not_count(gate, self.model)
+        return name in self._announced and not any(_is_open(self._announced[name], path, but) for path in gate.paths)
 
-    def _ask(self, entry: Entry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
+    def _ask(self, entry: TraceEntry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
         if not _is_id(identity):
             yield _problem("envelope", "an id is a string, an integer or null", "/id")
@@ -252,7 +255,7 @@ class Conversation:
         self._answered.discard(key)
         if method is not None and self._seen.session is not None:
             self._sessions.ask(method, self._seen.session, self.model)
-        self._pending[key] = _Call(
+        self._pending[key] = _OpenRequest(
             place=self._seen.place,
             method=wire,
             known=method,
@@ -263,10 +266,10 @@ class Conversation:
 
     # --- Answers -------------------------------------------------------------------------------------------------
 
-    def _answer(self, entry: Entry, message: dict[str, Any]) -> Iterator[Misfit]:
+    def _answer(self, entry: TraceEntry, message: dict[str, Any]) -> Iterator[Misfit]:
         if ("result" in message) == ("error" in message):
             yield _problem("envelope", "an answer has either a result or an error")
-        self._seen.kind = Kind.FAILURE if "error" in message else Kind.RESULT
+        self._seen.kind = LineKind.FAILURE if "error" in message else LineKind.RESULT
         key, call = self._asked(entry, message.get("id"))
         if call is None:
             yield from self._unasked(key, message)
@@ -290,7 +293,7 @@ class Conversation:
             what = "was answered before" if key in self._answered else "belongs to no request"
             yield _problem("no-request", f"the id {key[1]} {what}", "/id")
 
-    def _pair(self, key: tuple[Side, str], call: _Call) -> None:
+    def _pair(self, key: tuple[Side, str], call: _OpenRequest) -> None:
         seen, time = self._seen, self._seen.entry.time
         seen.asked, seen.method, seen.session = call.place.number, call.method, call.session
         seen.sender = seen.sender or key[0].peer
@@ -298,7 +301,7 @@ class Conversation:
             seen.seconds = time - call.time
             self._total(call.method).seconds.append(seen.seconds)
 
-    def _asked(self, entry: Entry, identity: Any) -> tuple[tuple[Side, str], _Call | None]:
+    def _asked(self, entry: TraceEntry, identity: Any) -> tuple[tuple[Side, str], _OpenRequest | None]:
         """The request of an answer. Where the line does not say its sender, the last one with this id."""
         text = json.dumps(identity)
         sides = [entry.sender.peer] if entry.sender else list(Side)
@@ -318,7 +321,7 @@ class Conversation:
         if not isinstance(error.get("message"), str):
             yield _problem("envelope", "the message of an error is a string", "/error/message")
 
-    def _result(self, call: _Call, method: ir.Method, result: Any) -> Iterator[Misfit]:
+    def _result(self, call: _OpenRequest, method: ir.Method, result: Any) -> Iterator[Misfit]:
         model = self._negotiate(call.model, call.method, result)
         method = next((each for each in model.methods if each.wire == method.wire), method)
         if method.result is not None:
@@ -354,7 +357,9 @@ def _is_id(value: Any) -> bool:
     return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
 
 
-def _is_open(value: Any, path: tuple[str, ...]) -> bool:
+def _is_open(value: Any, path: tuple[str, ...], but: Tags | None) -> bool:
     for wire in path:
         value = value.get(wire) if isinstance(value, dict) else None
-    return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(value))
+    if isinstance(value, list):
+        return any(counts(item, but) for item in value)
+    return value is True or isinstance(value, dict)

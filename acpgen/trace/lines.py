@@ -36,7 +36,7 @@ class Event(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TraceEntry:
     """A message in a file. `sender` and `time` (in seconds) are None where the line does not say them.
 
     `problem` says why the line has no message. `event` is what the line has instead of one, and `message` the line.
@@ -67,7 +67,7 @@ class LongLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MessagePlace:
     """Where a message is: its number, its line, and what it is a message of."""
 
     number: int
@@ -100,10 +100,10 @@ def _skipped(stream: BinaryIO, piece: bytes) -> LongLine:
     return LongLine(size, may_ask)
 
 
-def read_entries(lines: Iterable[bytes | LongLine], part: str = "") -> Iterator[Entry]:
+def read_entries(lines: Iterable[bytes | LongLine], part: str = "") -> Iterator[TraceEntry]:
     """Read the messages of `lines`, one at a time; a batch is several entries. Lines without an object are skipped."""
     for number, line in enumerate(lines, 1):
-        place = Entry(line=number, part=part)
+        place = TraceEntry(line=number, part=part)
         if isinstance(line, LongLine):
             problem = f"the line has {line.size:,} bytes, more than {LONGEST:,}: it was not read"
             yield replace(place, problem=problem, may_ask_secret=line.may_ask_secret)
@@ -119,7 +119,7 @@ def no_message(text: str) -> str:
     return f"{text[:80]!r} is no message"
 
 
-def continues(entry: Entry) -> bool:
+def continues(entry: TraceEntry) -> bool:
     """True for the start of a file that goes on where a full one ended."""
     return entry.event is Event.START and entry.message.get("continues") is True
 
@@ -132,7 +132,7 @@ def _start(line: bytes) -> int | None:
     return found if found >= 0 else None
 
 
-def _parsed(place: Entry, line: bytes) -> Iterator[Entry]:
+def _parsed(place: TraceEntry, line: bytes) -> Iterator[TraceEntry]:
     """The messages of a line: of all of it, or else of the JSON-RPC object in it."""
     if (start := _start(line)) is None:
         return
@@ -172,7 +172,7 @@ def _around(before: str, after: str) -> str | None:
     return f"the line has {' and '.join(shown)} the message" if shown else None
 
 
-def _entries(place: Entry, found: dict[str, Any]) -> Iterator[Entry]:
+def _entries(place: TraceEntry, found: dict[str, Any]) -> Iterator[TraceEntry]:
     """The messages of an object: itself, or what it has. An envelope may have a batch."""
     if _is_message(found):
         yield replace(place, message=found)

@@ -18,7 +18,7 @@ from acpgen.ir import model as ir
 from acpgen.ir.names import words
 from acpgen.reference.html import method_anchor, render_html, type_anchor
 from acpgen.roles import Side
-from acpgen.trace.conversation import Kind, Seen
+from acpgen.trace.conversation import LineKind, Seen
 from acpgen.trace.lines import Event
 from acpgen.trace.reading import Finding, Trace
 
@@ -30,7 +30,7 @@ MOST_ROWS = 300_000
 
 _SCRIPTS = ("data.js", "json.js", "filter.js", "list.js", "timeline.js", "detail.js", "page.js")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_KINDS = tuple(Kind)
+_KINDS = tuple(LineKind)
 _SIDES = tuple(Side)
 
 

@@ -15,7 +15,7 @@ from acpgen.ir.names import class_name
 from acpgen.schema.bundled import bundled_fragments
 from acpgen.schema.walk import methods_of, schema_map
 from acpgen.trace.conversation import Conversation, Seen, Total
-from acpgen.trace.lines import Entry, Event, Place, continues, read_entries, read_lines
+from acpgen.trace.lines import Event, MessagePlace, TraceEntry, continues, read_entries, read_lines
 from acpgen.trace.masking import Masking
 from acpgen.trace.values import Misfit
 
@@ -30,7 +30,7 @@ FULL = ".1"
 class Finding:
     """A finding about a message. `about` is the class, or class and property, that the schema has for the value."""
 
-    place: Place
+    place: MessagePlace
     about: str
     diagnostic: Diagnostic
 
@@ -55,7 +55,7 @@ class Trace:
                 message = f"{count - MOST} more findings of this severity are not listed: these are the first {MOST}"
                 yield Diagnostic(code="more-findings", severity=severity, message=message)
 
-    def add(self, place: Place, misfit: Misfit) -> None:
+    def add(self, place: MessagePlace, misfit: Misfit) -> None:
         """Add a finding about a message."""
         self.counts[misfit.severity] += 1
         if self.counts[misfit.severity] > MOST:
@@ -74,13 +74,13 @@ class Trace:
 def read_trace(file: Path, models: Mapping[int, ir.Model], *, keep: bool, shows_secrets: bool = False) -> Trace:
     """Read the trace in `file`. `keep` says whether the value has the messages, too. Secrets in it are masked."""
     trace = Trace(file=file, models=models)
-    if not _Reader(trace, keep=keep, shows_secrets=shows_secrets).read(_entries(file)):
+    if not _RecordingReader(trace, keep=keep, shows_secrets=shows_secrets).read(_entries(file)):
         hint = "each line has a message as JSON, alone or after a prefix"
         raise input_error("no-messages", f"{file.as_posix()} has no messages", hint=hint)
     return trace
 
 
-def _entries(file: Path) -> Iterator[Entry]:
+def _entries(file: Path) -> Iterator[TraceEntry]:
     """The lines of the file, and those of the full file before it, which its recorder has renamed."""
     rest = _lines(file, "")
     first = next(rest, None)
@@ -90,7 +90,7 @@ def _entries(file: Path) -> Iterator[Entry]:
     yield from rest
 
 
-def _lines(file: Path, part: str) -> Iterator[Entry]:
+def _lines(file: Path, part: str) -> Iterator[TraceEntry]:
     path = _sibling(file, part)
     with open_file(path, label=path.as_posix(), code="unreadable") as stream:
         yield from read_entries(read_lines(stream), part)
@@ -109,7 +109,7 @@ class _Open:
     masking: Masking | None
 
 
-class _Reader:
+class _RecordingReader:
     """Gives each line to its connection. Where lines do not name it, each start of a recording is a new one."""
 
     def __init__(self, trace: Trace, *, keep: bool, shows_secrets: bool) -> None:
@@ -120,7 +120,7 @@ class _Reader:
         self._starts = 0
         self._lines = 0
 
-    def read(self, entries: Iterator[Entry]) -> int:
+    def read(self, entries: Iterator[TraceEntry]) -> int:
         """Read all lines: the number of messages."""
         is_cut, events = False, 0
         for entry in entries:
@@ -134,7 +134,7 @@ class _Reader:
             self._finish(key, is_cut=is_cut)
         return self._lines - events
 
-    def _next(self, entry: Entry) -> None:
+    def _next(self, entry: TraceEntry) -> None:
         key = entry.connection or ""
         if key in self._open and entry.event is Event.START and not continues(entry):
             self._finish(key, is_cut=False)

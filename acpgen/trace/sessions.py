@@ -8,8 +8,8 @@ from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.schema.session_facts import Tasks, Turn, Updates
-from acpgen.trace.lines import Place
+from acpgen.schema.session_facts import TaskFacts, TurnFacts, Updates
+from acpgen.trace.lines import MessagePlace
 from acpgen.trace.values import Misfit
 
 
@@ -25,10 +25,10 @@ class _Session:
     replays: int = 0
     has_had_turn: bool = False
     is_cancelled: bool = False
-    tasks: dict[str, Place | None] = field(default_factory=dict)
+    tasks: dict[str, MessagePlace | None] = field(default_factory=dict)
 
 
-class Sessions:
+class RecordedSessions:
     """The sessions of one connection. The model of a message says how they are named, and what reports on them.
 
     If it is partial, sessions may have been opened before.
@@ -48,7 +48,7 @@ class Sessions:
         """Take up a session. One that was open before starts anew: it may be replayed."""
         self._known[session] = _Session()
 
-    def call(self, method: ir.Method, params: Any, model: ir.Model, *, place: Place) -> Iterator[Misfit]:
+    def call(self, method: ir.Method, params: Any, model: ir.Model, *, place: MessagePlace) -> Iterator[Misfit]:
         """The findings of a call at `place`."""
         rules, session = model.sessions, self.session_of(params, model)
         if rules is None or session is None:
@@ -78,7 +78,7 @@ class Sessions:
         if state is not None and state.is_cancelled and not state.turns:
             state.tasks = dict.fromkeys(state.tasks)  # the user has stopped them, so no update has to say so
 
-    def finish(self) -> Iterator[tuple[Place, Misfit]]:
+    def finish(self) -> Iterator[tuple[MessagePlace, Misfit]]:
         """The tasks that have not ended, though no turn of their session is in flight. Each has its place."""
         for state in self._known.values():
             for task, place in state.tasks.items() if not state.turns else ():
@@ -133,14 +133,16 @@ def _tag_property(method: ir.Method, updates: Updates, model: ir.Model) -> str |
     return union.tag if isinstance(union, ir.TaggedUnion) else None
 
 
-def _follow_turn(turn: Turn | None, wire: str, state: _Session) -> None:
+def _follow_turn(turn: TurnFacts | None, wire: str, state: _Session) -> None:
     if turn is not None and wire == turn.request:
         state.is_cancelled = False
     elif turn is not None and wire == turn.cancel:
         state.is_cancelled = True
 
 
-def _update(updates: Updates, params: Any, state: _Session, *, model: ir.Model, place: Place) -> Iterator[Misfit]:
+def _update(
+    updates: Updates, params: Any, state: _Session, *, model: ir.Model, place: MessagePlace
+) -> Iterator[Misfit]:
     method = next(each for each in model.methods if each.wire == updates.method)
     turn, tag = updates.turn, tag_of(method, params, model)
     if turn and tag in turn.tags and state.has_had_turn and not state.turns and not state.replays:
@@ -151,7 +153,7 @@ def _update(updates: Updates, params: Any, state: _Session, *, model: ir.Model, 
         _follow_task(updates.tasks, task, params[updates.property], state=state, place=place)
 
 
-def _follow_task(tasks: Tasks, task: str, update: Any, *, state: _Session, place: Place) -> None:
+def _follow_task(tasks: TaskFacts, task: str, update: Any, *, state: _Session, place: MessagePlace) -> None:
     if update.get(tasks.status) in tasks.ended:
         state.tasks[task] = None
     else:

@@ -6,8 +6,8 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the
-rest.
+the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` and
+`_lenient` handle the rest.
 """
 
 from __future__ import annotations
@@ -21,22 +21,27 @@ from . import types
 # fmt: off
 from ._runtime._base import Struct, UNSET, new
 from ._runtime._decode import (
-    DecodeError, Drop,
+    DecodeError,
     Reader,
     anything, array_at, array_of, at,
-    boolean, bounded, by_fit, by_tag, by_tag_or_fit,
+    boolean, bounded, by_tag,
     constant_at,
     excerpt,
     integer,
     json_object,
-    lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_string,
+    long_string,
     mapping,
     null, nullable_array_at, nullable_at, number,
-    open_choice,
-    reporting_drops,
     string, string_at,
     tagged_at,
     unfit,
+)
+from ._runtime._lenient import (
+    Drop,
+    by_fit, by_tag_or_fit,
+    lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made,
+    open_choice,
+    reporting_drops,
 )
 from ._runtime.decision import explain
 # fmt: on

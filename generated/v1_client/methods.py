@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import Cancellation, Gate, Method, Negotiation, Payload, ProtocolInfo, methods
+from ._runtime._base import Cancellation, Gate, Introduction, Method, Negotiation, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
             method="initialize",
             version="protocolVersion",
             least={},
+            params=Introduction("clientCapabilities", "clientInfo"),
+            result=Introduction("agentCapabilities", "agentInfo"),
         ),
     ),
 }
@@ -54,7 +56,7 @@ PROTOCOL_VERSION: Final = 1
 PROTOCOL_INFO: Final = PROTOCOLS[PROTOCOL_VERSION]
 """The rules that the runtime follows."""
 
-CODEC: Final = Codec(codec.decode, codec.encode)
+CODEC: Final = Codec(codec.decode, codec.encode, codec.unused)
 """The codec of this version."""
 
 
@@ -72,7 +74,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
         "authenticate",
         Payload(types.AuthenticateRequest, encode=codec.encode_authenticate_request),
         Payload(types.AuthenticateResponse, decode=codec.decode_authenticate_response),
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None, ("type", ("terminal",))),
     ),
     Method(
         "logout",

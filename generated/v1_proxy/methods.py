@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Cancellation, Gate, Method, Negotiation, Payload, ProtocolInfo, methods
+from ._runtime._base import Cancellation, Gate, Introduction, Method, Negotiation, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec, negotiated
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
             method="initialize",
             version="protocolVersion",
             least={},
+            params=Introduction("clientCapabilities", "clientInfo"),
+            result=Introduction("agentCapabilities", "agentInfo"),
         ),
     ),
 }
@@ -52,7 +54,7 @@ PROTOCOL_VERSION: Final = 1
 PROTOCOL_INFO: Final = PROTOCOLS[PROTOCOL_VERSION]
 """The rules that the runtime follows."""
 
-CODEC: Final = Codec(codec.decode, codec.encode)
+CODEC: Final = Codec(codec.decode, codec.encode, codec.unused)
 """The codec of this version."""
 
 
@@ -84,7 +86,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
             decode=codec.decode_authenticate_response,
             encode=codec.encode_authenticate_response,
         ),
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None, ("type", ("terminal",))),
     ),
     Method(
         "logout",

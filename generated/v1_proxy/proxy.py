@@ -11,12 +11,12 @@ from ._runtime.proxy.sources import AgentSource, CommandLine
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 # fmt: off
 from .types import (
-    AuthenticateRequest, AuthenticateResponse,
-    CancelNotification, CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
+    AgentCapabilities, AuthenticateRequest, AuthenticateResponse,
+    CancelNotification, CancelRequestNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
     CreateTerminalResponse,
     DeleteSessionRequest, DeleteSessionResponse,
-    InitializeRequest, InitializeResponse,
+    Implementation, InitializeRequest, InitializeResponse,
     KillTerminalRequest, KillTerminalResponse,
     ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
     NewSessionRequest, NewSessionResponse,
@@ -36,6 +36,17 @@ class RemoteClient(Remote):
 
     CODEC = CODEC
     METHODS = CLIENT_METHODS
+    CAPABILITIES = ("clientCapabilities", ClientCapabilities)
+
+    @property
+    def capabilities(self) -> ClientCapabilities | None:
+        """What the client can do: its `clientCapabilities`, as received. None before `initialize`."""
+        return self._said("clientCapabilities", ClientCapabilities)
+
+    @property
+    def info(self) -> Implementation | None:
+        """Which program the client is: its `clientInfo`. None before `initialize`, and if it does not say."""
+        return self._said("clientInfo", Implementation)
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
         """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
@@ -135,8 +146,19 @@ class RemoteAgent(Remote):
 
     CODEC = CODEC
     METHODS = AGENT_METHODS
+    CAPABILITIES = ("agentCapabilities", AgentCapabilities)
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
+
+    @property
+    def capabilities(self) -> AgentCapabilities | None:
+        """What the agent can do: its `agentCapabilities`, as received. None before `initialize`."""
+        return self._said("agentCapabilities", AgentCapabilities)
+
+    @property
+    def info(self) -> Implementation | None:
+        """Which program the agent is: its `agentInfo`. None before `initialize`, and if it does not say."""
+        return self._said("agentInfo", Implementation)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
@@ -149,7 +171,7 @@ class RemoteAgent(Remote):
         """Logs the client in with one of the methods the agent advertised, provided its type goes through
         `authenticate`. Once it succeeds, `session/new` no longer fails with `auth_required` (`-32000`).
 
-        Needs `authMethods` in `InitializeResponse`.
+        Needs `authMethods` (other than `terminal`) in `InitializeResponse`.
         """
         return await self._call("authenticate", params)
 
@@ -274,7 +296,7 @@ class Proxy(Passing):
         """Logs the client in with one of the methods the agent advertised, provided its type goes through
         `authenticate`. Once it succeeds, `session/new` no longer fails with `auth_required` (`-32000`).
 
-        Needs `authMethods` in `InitializeResponse`.
+        Needs `authMethods` (other than `terminal`) in `InitializeResponse`.
         """
         return await self.agent.authenticate(params)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from ._runtime._base import Cancellation, Negotiation, ProtocolInfo, Unsupported
+from ._runtime._base import Cancellation, Introduction, Negotiation, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from . import v1, v2
@@ -22,6 +22,8 @@ PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
             method="initialize",
             version="protocolVersion",
             least={},
+            params=Introduction("clientCapabilities", "clientInfo"),
+            result=Introduction("agentCapabilities", "agentInfo"),
         ),
     ),
     2: ProtocolInfo(
@@ -32,6 +34,8 @@ PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
             method="initialize",
             version="protocolVersion",
             least={"info": {"name": "", "version": ""}},
+            params=Introduction("capabilities", "info"),
+            result=Introduction("capabilities", "info"),
             unsupported=Unsupported(code=-32022, requested="requested", supported="supported"),
         ),
     ),

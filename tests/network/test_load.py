@@ -34,12 +34,12 @@ async def load(transport: str, folder: Path, *, connections: int, sessions: int,
 
 
 def test_some_connections(transport: str, tmp_path: Path) -> None:
-    asyncio.run(load(transport, tmp_path, connections=10, sessions=5, updates=100))
+    asyncio.run(load(transport, tmp_path, connections=10, sessions=5, updates=100 if DEEP else 40))
 
 
 @pytest.mark.full
 def test_many_connections(transport: str, tmp_path: Path) -> None:
-    asyncio.run(load(transport, tmp_path, connections=200 if DEEP else 20, sessions=5, updates=100))
+    asyncio.run(load(transport, tmp_path, connections=200 if DEEP else 20, sessions=5, updates=100 if DEEP else 40))
 
 
 async def idle_kib(transport: str, folder: Path) -> float:

@@ -22,7 +22,7 @@ from tests.support import DEEP, Packages
 
 pytestmark = pytest.mark.every_python
 
-QUICK, FULL = 100, 12_500 if DEEP else 5_000
+QUICK, FULL = 100, 12_500 if DEEP else 1_000
 BATCH = 25
 ODD = (
     *("null", "1.0", "1e400", "-1E+400", "12345678901234567890", "0.10", "-0", "1E2", r'"\ud800"', r'"\u0041\/"'),

@@ -7,11 +7,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
+from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, cast
 
-if sys.version_info < (3, 10):
-    raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
+from .places import caller, part_module
 
 T = TypeVar("T")
 
@@ -40,16 +40,8 @@ class UnsetType(Enum):
         return "UNSET"
 
     def __str__(self) -> str:
-        raise self._no_text()
-
-    def __format__(self, spec: str) -> str:
-        raise self._no_text()
-
-    def _no_text(self) -> TypeError:
-        from .places import caller
-
         hint = "write `value or ...`, or ask `if value is not UNSET:`; `repr` and `%r` show it"
-        return TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")
+        raise TypeError(f"str(UNSET){caller()} has no text: the peer has not sent this value: {hint}")
 
 
 UNSET: Final = UnsetType.UNSET
@@ -105,25 +97,6 @@ class Bounds(Record):
     min_items: int | None = None
 
 
-def without_part(what: str, part: str) -> ImportError:
-    """The error for something that this package was built without."""
-    way = f'add "{part}" to `with` in [tool.acpgen], or run `acpgen build` with `--with {part}` besides the other parts'
-    return ImportError(f"{what} needs the part {part!r}, which this package is without: {way}")
-
-
-def part_module(part: str, module: str, what: str) -> Any:
-    """A module of a part, imported now. Raises `ImportError` for `what`, if the package is without the part."""
-    from importlib import import_module
-
-    try:
-        return import_module(f".{part}.{module}", __package__)
-    except ModuleNotFoundError as error:
-        # the folder may still be there, with compiled files of a former package
-        if error.name not in (f"{__package__}.{part}", f"{__package__}.{part}.{module}"):
-            raise
-        raise without_part(what, part) from None
-
-
 # --- Classes ---------------------------------------------------------------------------------------------------------
 
 
@@ -136,15 +109,8 @@ def made(*, factory: Callable[[], T]) -> T:
     return cast("T", _Made(factory))
 
 
-class _Own:
-    """The annotations and defaults that a class adds to those of its bases; `is_last` puts them after all others."""
-
-    __slots__ = ("defaults", "hints", "is_last")
-
-    def __init__(self, hints: dict[str, Any], defaults: dict[str, Any], is_last: bool) -> None:
-        self.hints = hints
-        self.defaults = defaults
-        self.is_last = is_last
+_Own: TypeAlias = tuple[dict[str, Any], dict[str, Any], bool]
+"""The annotations and defaults that a class adds to those of its bases, and whether they come after all others."""
 
 
 class _Deferred:
@@ -197,7 +163,7 @@ class StructType(type):
         written = _annotations(namespace)
         hints = {key: hint for key, hint in written.items() if "ClassVar" not in str(hint) or _is_field(hint)}
         if hints or not bases:
-            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
+            own = hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last
             inherited = frozenset[str]().union(*[getattr(base, "_slotted", ()) for base in bases])
             slots = tuple([key for key in hints if key not in inherited])
             namespace = {
@@ -237,23 +203,18 @@ def _is_field(hint: object) -> bool:
     return str(hint).partition("[")[0].rpartition(".")[2] != "ClassVar"
 
 
-def _owns(kind: type) -> list[_Own]:
-    """The additions of each class: the first base first, then those that are to be last."""
-    found = [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
-    return sorted(found, key=lambda own: own.is_last)
-
-
 def _complete(kind: type) -> None:
     """Have `dataclass` make what was deferred, from the annotations and defaults of `kind` and its bases."""
     from dataclasses import dataclass, field  # imported here: it is slow, and decoding does not need it
 
     hints: dict[str, Any] = {}
     twin: dict[str, Any] = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__annotations__": hints}
-    for own in _owns(kind):
-        hints.update(own.hints)
-        for name in own.hints:
+    owns: list[_Own] = [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    for own, defaults, _ in sorted(owns, key=itemgetter(2)):  # the first base first, but for those that come last
+        hints.update(own)
+        for name in own:
             twin.pop(name, None)
-        for name, default in own.defaults.items():
+        for name, default in defaults.items():
             twin[name] = field(default_factory=default.factory) if isinstance(default, _Made) else default
     if hasattr(kind, "__post_init__"):
         twin["__post_init__"] = None  # so that `__init__` calls that of the instance
@@ -262,8 +223,8 @@ def _complete(kind: type) -> None:
     )
     twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, mixins, twin))
     completed = {**vars(twin_class), "_dataclass_fields": vars(twin_class)["__dataclass_fields__"]}
-    for name, found in vars(kind).copy().items():
-        if isinstance(found, _Deferred):
+    for name, value in vars(kind).copy().items():
+        if isinstance(value, _Deferred):
             setattr(kind, name, completed[name])
 
 
@@ -325,16 +286,26 @@ class Unsupported(Record):
     supported: str
 
 
+class Introduction(Record):
+    """The properties of a message in which a peer says what it can do, and which program it is, if any."""
+
+    capabilities: str | None = None
+    info: str | None = None
+
+
 class Negotiation(Record):
     """The request `method` negotiates the version, which is the property `version` of its params.
 
     `least` holds the smallest valid value of each other required property: params for a later version may lack them.
-    Without `unsupported`, a request for an earlier version is answered with this version.
+    Without `unsupported`, a request for an earlier version is answered with this version. Its `params` and its `result`
+    introduce a peer each.
     """
 
     method: str
     version: str
     least: Mapping[str, Any]
+    params: Introduction = Introduction()
+    result: Introduction = Introduction()
     unsupported: Unsupported | None = None
 
 
@@ -356,12 +327,18 @@ class Gate(Record):
 
     It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
     empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
-    `{}` does, as the value is an array or needs properties.
+    `{}` does, as the value is an array or needs properties. Items of an array do not count whose property `but[0]` is
+    one of `but[1]`.
     """
 
     advertised_in: Any
     paths: tuple[tuple[str, ...], ...]
     says_yes: Literal["true", "{}"] | None
+    but: tuple[str, tuple[str, ...]] | None = None
+
+    def __str__(self) -> str:
+        others = "" if self.but is None else f" (other than {' and '.join(self.but[1])})"
+        return " or ".join(".".join(path) for path in self.paths) + others
 
 
 class Payload(Record):

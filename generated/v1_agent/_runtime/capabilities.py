@@ -4,17 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from copy import deepcopy
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Any, Literal
 
-from ._base import MISFITS, Gate, Method, Struct
-from ._decode import DecodeError, Drop
-from .decision import explains
-from .dispatch import Codec, Handler, overrides, wire_name
-from .log import logger
-
-T = TypeVar("T")
+from ._base import Gate, Record
+from .advertising import warn_of_differences
+from .dispatch import Handler, wire_name
+from .gates import is_open
+from .introduction import Provisional, introduced, introduction_text, names_in
 
 
 class CapabilityError(Exception):
@@ -23,43 +20,44 @@ class CapabilityError(Exception):
     def __init__(self, method: str, gate: Gate) -> None:
         self.method = method
         self.gate = gate
-        paths = " or ".join(".".join(path) for path in gate.paths)
-        super().__init__(f"{method} needs {paths}, which the peer has not advertised in {gate.advertised_in.__name__}")
+        super().__init__(f"{method} needs {gate}, which the peer has not advertised in {gate.advertised_in.__name__}")
 
 
-class ProvisionalCapabilities:
-    """The gates that the params of a request open. They count while its handler runs, and after it if it succeeds."""
+class Advertised(Record):
+    """What a message advertises: the gates that it opens, and the text by which the peer introduces itself.
 
-    __slots__ = ("gates", "kind")
+    More is not kept: a peer may write any amount.
+    """
 
-    def __init__(self, kind: Any, gates: frozenset[Gate]) -> None:
-        self.kind = kind
-        self.gates = gates
+    kind: Any
+    gates: frozenset[Gate]
+    text: bytes | None = None
 
 
 class Capabilities:
-    """The capabilities that both peers have advertised.
+    """The capabilities that both peers have advertised."""
 
-    Of each message that advertises some, only the gates are kept that it opens: a peer may write any amount.
-    """
-
-    def __init__(self, handler: Handler, *, is_checked: bool) -> None:
+    def __init__(self, handler: Handler, *, is_checked: bool, dumps: Callable[[Any], bytes]) -> None:
         self._handler = handler
         self._is_checked = is_checked
+        self._dumps = dumps
         methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
         kinds = {method.capability.advertised_in for method in methods if method.capability is not None}
+        how = handler.PROTOCOL.negotiation
         self._advertising = {
             (method.name, part): kind
             for method in methods
             for part, kind in (("params", method.params), ("result", method.result))
-            if kind in kinds
+            if kind in kinds or (how is not None and method.name == how.method)
         }
         self.methods = frozenset(name for name, _ in self._advertising)
         """The methods whose params or result advertise something."""
         self._request_gates = _gates_of_peer(handler, "request")
         self._notification_gates = _gates_of_peer(handler, "notification")
-        self._open: dict[Any, frozenset[Gate]] = {}
-        self._provisional: list[ProvisionalCapabilities] = []
+        self._advertised = {kind: Provisional[Advertised]() for kind in (*kinds, *self._advertising.values())}
+        part: Literal["params", "result"] = "params" if how is not None and how.method in handler.METHODS else "result"
+        self._introducing = self._advertising.get((how.method, part)) if how is not None else None
+        self._names = names_in(handler.PROTOCOL, part)
 
     # --- Gates ---------------------------------------------------------------------------------------------------
 
@@ -89,48 +87,49 @@ class Capabilities:
 
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
-        kind = gate.advertised_in
-        latest = next((each.gates for each in reversed(self._provisional) if each.kind is kind), frozenset[Gate]())
-        return gate in self._open.get(kind, latest)
+        found = self._advertised[gate.advertised_in].latest
+        return found is not None and gate in found.gates
 
-    def _opened(self, kind: Any, raw: Any) -> frozenset[Gate]:
-        """The gates of the peer that the message `raw`, of the type `kind`, opens."""
-        gates = {*self._request_gates.values(), *self._notification_gates.values()}
-        return frozenset(gate for gate in gates if gate.advertised_in is kind and is_open(gate, raw))
+    @property
+    def announced(self) -> dict[str, Any] | None:
+        """The properties by which the peer has introduced itself, as JSON; None before, and if they are too large."""
+        kept = None if self._introducing is None else self._advertised[self._introducing].latest
+        return None if kept is None else introduced(kept.text)
+
+    def _read(self, kind: Any, raw: Any) -> Advertised:
+        """What the message `raw`, of the type `kind`, advertises of the peer."""
+        known = {*self._request_gates.values(), *self._notification_gates.values()}
+        gates = frozenset(gate for gate in known if gate.advertised_in is kind and is_open(gate, raw))
+        text = introduction_text(raw, self._names, self._dumps) if kind is self._introducing else None
+        return Advertised(kind, gates, text)
 
     # --- Messages ------------------------------------------------------------------------------------------------
 
-    def begin(self, method: str, params: Any) -> ProvisionalCapabilities | None:
-        """Keep what the params of a request of the peer open while its handler runs; None if they advertise nothing."""
+    def begin(self, method: str, params: Any) -> Advertised | None:
+        """Keep what the params of a request of the peer advertise while its handler runs; None if that is nothing."""
         kind = self._advertising.get((method, "params"))
         if kind is None:
             return None
-        self._provisional.append(ProvisionalCapabilities(kind, self._opened(kind, params)))
-        return self._provisional[-1]
+        found = self._read(kind, params)
+        self._advertised[kind].begin(found)
+        return found
 
-    def end(self, provisional: ProvisionalCapabilities, *, keep: bool) -> None:
-        """Keep what a request that has succeeded opens, unless an earlier one has; forget that of others."""
-        if keep:
-            self._open.setdefault(provisional.kind, provisional.gates)
-        self._provisional.remove(provisional)
+    def end(self, advertised: Advertised, *, keep: bool) -> None:
+        """Keep what a request has advertised that has succeeded, unless an earlier one has; forget that of others."""
+        self._advertised[advertised.kind].end(advertised, keep=keep)
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
         kind = self._advertising.get((method, "result"))
         if kind is not None:
-            self._open[kind] = self._opened(kind, result)
+            self._advertised[kind].replace(self._read(kind, result))
 
     def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
         """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
         kind = self._advertising.get((method, part))
-        if kind is None:
-            return
-        self._open[kind] = self._opened(kind, raw)
-        name = type(self._handler).__name__
-        if missing := without_handler(self._handler, kind, raw):
-            logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))
-        if hidden := not_advertised(self._handler, kind, raw):
-            logger.warning("overridden in %s, but not advertised: %s; use advertise()", name, ", ".join(hidden))
+        if kind is not None:
+            self._advertised[kind].replace(self._read(kind, raw))
+            warn_of_differences(self._handler, kind, raw)
 
 
 def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -> dict[str, Gate]:
@@ -141,146 +140,3 @@ def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -
         for each in (method, method.notification)
         if each is not None and each.kind == kind and each.capability is not None
     }
-
-
-def is_open(gate: Gate, raw: Any) -> bool:
-    """True if the raw JSON of a message opens `gate`."""
-    return any(_opens(value_at(raw, path)) for path in gate.paths)
-
-
-def value_at(raw: Any, path: tuple[str, ...]) -> Any:
-    """The value at a path of property names in raw JSON; None if there is none."""
-    value: Any = raw
-    for name in path:
-        inner: Any = value
-        if not isinstance(value, dict):
-            return None
-        value = inner.get(name)
-    return value
-
-
-def _opens(value: Any) -> bool:
-    found: Any = value
-    return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
-
-
-@explains
-def advertise(handler: Handler | type[Handler], message: T) -> T:
-    """A copy of `message` that advertises the methods that the class of `handler` overrides.
-
-    What `message` advertises already is kept; `False` is not, as it is the default. A capability that has several
-    forms, is a list or needs properties is left to you.
-
-        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
-
-    Raises `TypeError` for arguments of other types, and for a value in `message` that is not of its type.
-    """
-    _check_arguments(handler, message)
-    codec = handler.CODEC
-    try:
-        raw: Any = codec.encode(message)
-    except MISFITS as error:
-        from .mistakes import in_message
-
-        raise in_message(_called(handler), message, error) from error
-    for method in _gated(handler, type(message)):
-        gate = _simple_gate(handler, method)
-        if gate is not None:
-            opened = deepcopy(raw)
-            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(
-                codec, type(message), opened
-            ):
-                raw = opened
-    misfits: list[Drop] = []
-    try:
-        found: T = codec.decode(type(message), raw, on_drop=misfits.append)
-        if not misfits:
-            return found
-    except DecodeError as error:
-        misfits.append(Drop((), error))
-    from .sent import not_of_type
-
-    path, reason = misfits[0]
-    raise not_of_type(f"{_called(handler)} got a message", path + reason.path, reason)
-
-
-def _check_arguments(handler: Any, message: Any) -> None:
-    if hasattr(handler, "CODEC") and isinstance(message, Struct):
-        return
-    from .mistakes import hint_for, shown
-
-    if hasattr(message, "CODEC"):
-        name = getattr(message, "__name__", type(message).__name__)
-        raise TypeError(f"expected advertise({name}, message), found {shown(handler)} first")
-    raise TypeError(f"{_called(handler)} got {shown(message)}{hint_for(message)}")
-
-
-def _called(handler: Any) -> str:
-    """The call of `advertise`, for messages."""
-    return f"advertise({getattr(handler, '__name__', type(handler).__name__)}, ...)"
-
-
-def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
-    """Put `value` at `path`, unless there is a value other than false."""
-    *parents, last = path
-    outer: Any = raw
-    for name in parents:
-        outer = outer.setdefault(name, {})
-        if not _is_object(outer):
-            return False
-    if outer.get(last, False) is not False:
-        return False
-    outer[last] = value
-    return True
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _fits(codec: Codec, kind: Any, raw: Any) -> bool:
-    try:
-        codec.decode(kind, raw)
-    except DecodeError:
-        return False
-    return True
-
-
-def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
-    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override.
-
-    A capability that also opens a method of the peer may be advertised for that alone.
-    """
-    of_peer = [method.capability for method in handler.PEER_METHODS.values()]
-    return [
-        method.name
-        for method in _gated(handler, kind)
-        if method.capability is not None
-        and method.capability not in of_peer
-        and is_open(method.capability, raw)
-        and not overrides(handler, method.handler)
-    ]
-
-
-def not_advertised(handler: Handler, kind: Any, raw: Any) -> list[str]:
-    """The methods that `handler` overrides, and that the message `raw`, of the type `kind`, could advertise."""
-    return [
-        method.name
-        for method in _gated(handler, kind)
-        if (gate := _simple_gate(handler, method)) is not None and not is_open(gate, raw)
-    ]
-
-
-def _simple_gate(handler: Handler | type[Handler], method: Method) -> Gate | None:
-    """The gate of a method that `handler` overrides, if it has a single form."""
-    gate = method.capability
-    simple = gate is not None and len(gate.paths) == 1 and gate.says_yes is not None
-    return gate if simple and overrides(handler, method.handler) else None
-
-
-def _gated(handler: Handler | type[Handler], kind: Any) -> Iterator[Method]:
-    """The methods of `handler` whose capability is advertised in messages of the type `kind`."""
-    for method in handler.METHODS.values():
-        for each in (method, method.notification):
-            if each is not None and each.capability is not None and each.capability.advertised_in is kind:
-                yield each

@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
 from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
-from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._decode import DecodeError, path_text
+from ._lenient import Drop, drop, drops_belong_to, reporting_drops
+from .gates import opens, value_at
+from .places import caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -92,6 +96,7 @@ class Codec(Record):
 
     decode: Callable[..., Any]
     encode: Callable[[Any], Any]
+    reflection: Callable[[], Any]
 
 
 class Handler:
@@ -103,6 +108,9 @@ class Handler:
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Method]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
+    ADVERTISES: ClassVar[tuple[str, ...]] = ()
+    """Capabilities that do not follow from methods, such as `promptCapabilities.image`: `advertise` adds those of all
+    classes that a class extends."""
 
     def __new__(cls, *stub: Any, **named: Any) -> Self:
         """Make an instance. Raises `TypeError` with a hint for `MyAgent()`, where `MyAgent` itself should be passed."""
@@ -140,11 +148,18 @@ def overrides(handler: Handler | type[Handler], name: str) -> bool:
     return owner is not None and "METHODS" not in vars(owner)
 
 
+def is_of_package(kind: type) -> bool:
+    """True for a class of this package: it is generated, or one of its helpers."""
+    return kind.__module__.startswith(__name__.rpartition("_runtime.")[0])
+
+
 class Remote:
     """A stub: its methods call those of the peer. `on_drop` is called for each value that decoding a result drops."""
 
     CODEC: ClassVar[Codec]
     METHODS: ClassVar[Mapping[str, Method]] = {}
+    CAPABILITIES: ClassVar[tuple[str, Any] | None] = None
+    """The property in which the peer says what it can do, and its type; None if the schema has none."""
 
     def __init__(self, peer: Peer, *, on_drop: OnDrop | None = None) -> None:
         self._peer = peer
@@ -160,16 +175,39 @@ class Remote:
         check_name(method)
         await self._peer.notify(method, params)
 
-    def supports(self, method: str) -> bool:
-        """True if the peer has advertised the capability that this method needs, or if it needs none.
+    def supports(self, name: str) -> bool:
+        """True if the peer can do something: a method of this class, or a capability.
 
-        `method` is the name on the wire, or that of a method of this class. False for a method that only another
-        version of the protocol has. True for an extension that the schema does not have, which is never refused here:
-        what the peer has of these is in its `_meta`. Raises `ValueError` for all other names, as of a capability.
+        A method is named as on the wire or as in Python. The peer has advertised the capability that it needs, or it
+        needs none. A capability is named by its path in `capabilities`, on the wire or in Python, as in error messages
+        or without their first part: `promptCapabilities.image`. There, the peer has `true`, an object, or an array that
+        is not empty.
+
+        False for what only another version of the protocol has. True for an extension that the schema does not have,
+        which is never refused here: what the peer has of these is in its `_meta`. Raises `ValueError` for other names.
         """
-        name = wire_name(self.METHODS, method, type(self).__name__)
+        found: str | tuple[str, ...] | None = name
+        if name.__class__ is not str or name not in self.METHODS:
+            from .misnamed import meant_by
+
+            found = meant_by(type(self), name)
+        if isinstance(found, tuple):
+            return opens(value_at(self._announced(), found))
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
-        return name is not None and (supports is None or supports(name))
+        return found is not None and (supports is None or supports(found))
+
+    def _announced(self) -> Mapping[str, Any] | None:
+        """What the peer has said of itself, as JSON."""
+        found: Mapping[str, Any] | None = getattr(self._peer, "announced", None)
+        return found
+
+    def _said(self, name: str, kind: Any) -> Any:
+        """What the peer has said of itself in a property; None before. What does not fit is as if it were absent."""
+        if (said := self._announced()) is not None:
+            for raw in (said.get(name), {}):
+                with suppress(DecodeError):
+                    return self.CODEC.decode(kind, raw)
+        return None
 
     if not TYPE_CHECKING:
 
@@ -218,7 +256,6 @@ def check_name(method: object) -> None:
     """Raise `TypeError` for what is no name of a method: the peer could not say which request it refuses."""
     if not isinstance(method, str):
         from .mistakes import shown
-        from .places import caller
 
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 

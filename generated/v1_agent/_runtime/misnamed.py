@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
+from types import ModuleType
 from typing import Any, cast
 
 from ._base import Method
@@ -45,13 +46,60 @@ def other_name(methods: Mapping[str, Method], name: Any, owner: str) -> str | No
     """
     if not isinstance(name, str):
         raise TypeError(f"supports(){caller()} got {shown(name)}; expected the name of a method of {owner}")
-    for method in (*methods.values(), *_others(methods)):
-        if name in (method.name, method.handler):
-            return method.name if method.name in methods else None
+    if (found := _method(methods, name)) is not None:
+        return found or None
     if name.startswith("_"):
         return name
     expected = _listed(_nearest(name, methods) or sorted(methods))
     raise ValueError(f"supports(){caller()} got {shown(name)}, and {owner} has no such method: expected {expected}")
+
+
+def _method(methods: Mapping[str, Method], name: str) -> str | None:
+    """The name on the wire of a method; empty if only another version has it, and None if none has."""
+    for method in (*methods.values(), *_others(methods)):
+        if name in (method.name, method.handler):
+            return method.name if method.name in methods else ""
+    return None
+
+
+def meant_by(stub: type[Any], name: Any) -> str | tuple[str, ...] | None:
+    """The method, by its name on the wire, or the path of the capability that is meant by a name for `supports`.
+
+    None for what only another version of the protocol has. Raises what `other_name` does.
+    """
+    methods: Mapping[str, Method] = stub.METHODS
+    if stub.CAPABILITIES is None or not isinstance(name, str) or _method(methods, name) is not None:
+        return other_name(methods, name, stub.__name__)
+    from .capability_names import capability_names, capability_path, nearest_names
+
+    for each in (stub, *_other_stubs(stub)):
+        if each.CAPABILITIES is not None:
+            outer, kind = each.CAPABILITIES
+            path = capability_path(each.CODEC.reflection(), kind, outer, name)
+            if path is not None:
+                return path if each is stub else None
+    if name.startswith("_"):
+        return name
+    names = [*capability_names(stub.CODEC.reflection(), stub.CAPABILITIES[1])]
+    expected = _listed((_nearest(name, methods) + nearest_names(name, names)) or [*sorted(methods), *names])
+    text = f"{stub.__name__} has no such method or capability: expected {expected}"
+    raise ValueError(f"supports(){caller()} got {shown(name)}, and {text}")
+
+
+def _other_stubs(stub: type[Any]) -> Iterator[type[Any]]:
+    """The same stub for the other versions of the protocol that this package has."""
+    generated = next(each for each in stub.__mro__ if "METHODS" in vars(each))
+    for module in _modules_of_versions(generated.__module__.rpartition(".")[2]):
+        found = getattr(module, generated.__name__, None)
+        if isinstance(found, type) and found is not generated:
+            yield found
+
+
+def _modules_of_versions(name: str) -> Iterator[ModuleType]:
+    """The module `name` of each version of the protocol, in a package of several."""
+    for version in getattr(import_module(f"{_PACKAGE}.methods"), "PROTOCOLS", ()):
+        with suppress(ImportError):  # a package of one version has no folders
+            yield import_module(f"{_PACKAGE}.v{version}.{name}")
 
 
 def no_attribute(stub: Any, name: str) -> AttributeError:
@@ -73,13 +121,10 @@ def _params(method: Method) -> str:
 def _others(methods: Mapping[str, Method]) -> Iterator[Method]:
     """The methods of the same side in all versions of the protocol that this package has."""
     sides = {method.side for method in methods.values()}
-    for version in getattr(import_module(f"{_PACKAGE}.methods"), "PROTOCOLS", ()):
-        with suppress(ImportError):  # a package of one version has no folders
-            for table in vars(import_module(f"{_PACKAGE}.v{version}.methods")).values():
-                records: Mapping[str, object] = (
-                    cast("Mapping[str, object]", table) if isinstance(table, Mapping) else {}
-                )
-                yield from (each for each in records.values() if isinstance(each, Method) and each.side in sides)
+    for module in _modules_of_versions("methods"):
+        for table in vars(module).values():
+            records: Mapping[str, object] = cast("Mapping[str, object]", table) if isinstance(table, Mapping) else {}
+            yield from (each for each in records.values() if isinstance(each, Method) and each.side in sides)
 
 
 def _nearest(name: str, methods: Mapping[str, Method]) -> list[str]:

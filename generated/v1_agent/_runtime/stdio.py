@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..methods import PROTOCOLS, AgentFactory, remote_client
-from .connection import Connection, by_version, check_factory, make_handler, version_of
+from .connection import Connection, by_version, check_factory, make_handler, only_factory, version_of
 from .decision import explains
 from .dispatch import Peer
 from .options import ConnectionOptions, options_or_default
+from .places import part_module
 from .transport import ByteTransport, Transport
 
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
@@ -30,7 +31,7 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     with a message if stdin cannot be read or stdout cannot be written, as on a full disk, but not if the client has
     gone. Raises `RuntimeError` where an event loop runs: `serve_stdio` is for that.
     """
-    from .pipes import no_coroutine, run
+    from .standard_streams import no_coroutine, run
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)
@@ -45,7 +46,7 @@ async def serve_stdio(factory: AnyFactory, *, options: ConnectionOptions | None 
     left to it. Cancelling the task closes the connection. Afterwards stdin, stdout and the handlers of signals are what
     they were. Raises `OSError` where `run_agent` exits, and `RuntimeError` if stdin and stdout are served already.
     """
-    from .pipes import serve
+    from .standard_streams import serve
 
     check_factory(factory, "Agent", None)
     options = options_or_default(options)
@@ -74,12 +75,12 @@ async def _started(factory: AnyFactory, transport: Transport | ByteTransport, op
         return remote_client(version)(peer, on_drop=options.on_drop)
 
     try:
-        if (factories := by_version(factory)) is not None:
-            from .versions.selection import serve_candidates
-
-            serve_candidates(connection, PROTOCOLS, factories, make_stub)
+        factories = by_version(factory)
+        if factories is not None and len(PROTOCOLS) > 1:
+            selection = part_module("versions", "selection", "an agent of several versions")
+            selection.serve_candidates(connection, PROTOCOLS, factories, make_stub)
         else:
-            one: Any = factory
+            one: Any = factory if factories is None else only_factory(factories, PROTOCOLS)
             connection.start(make_handler(one, make_stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()

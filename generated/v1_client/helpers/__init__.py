@@ -79,7 +79,7 @@ if not TYPE_CHECKING:
             found = globals()[name] = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
             return found
         if name in _PARTS:
-            from .._runtime._base import without_part
+            from .._runtime.places import without_part
 
             raise without_part(f"{__name__}.{name}", _PARTS[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in _PARTS:
-            from .._runtime._base import without_part
+            from .._runtime.places import without_part
 
             raise without_part(f"{__name__}.{name}", _PARTS[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

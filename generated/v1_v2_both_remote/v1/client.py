@@ -10,12 +10,12 @@ from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 # fmt: off
 from .types import (
-    AuthenticateRequest, AuthenticateResponse,
+    AgentCapabilities, AuthenticateRequest, AuthenticateResponse,
     CancelNotification, CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
     CreateTerminalResponse,
     DeleteSessionRequest, DeleteSessionResponse,
-    InitializeRequest, InitializeResponse,
+    Implementation, InitializeRequest, InitializeResponse,
     KillTerminalRequest, KillTerminalResponse,
     ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
     NewSessionRequest, NewSessionResponse,
@@ -35,8 +35,19 @@ class RemoteAgent(Remote):
 
     CODEC = CODEC
     METHODS = AGENT_METHODS
+    CAPABILITIES = ("agentCapabilities", AgentCapabilities)
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
+
+    @property
+    def capabilities(self) -> AgentCapabilities | None:
+        """What the agent can do: its `agentCapabilities`, as received. None before `initialize`."""
+        return self._said("agentCapabilities", AgentCapabilities)
+
+    @property
+    def info(self) -> Implementation | None:
+        """Which program the agent is: its `agentInfo`. None before `initialize`, and if it does not say."""
+        return self._said("agentInfo", Implementation)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
@@ -49,7 +60,7 @@ class RemoteAgent(Remote):
         """Logs the client in with one of the methods the agent advertised, provided its type goes through
         `authenticate`. Once it succeeds, `session/new` no longer fails with `auth_required` (`-32000`).
 
-        Needs `authMethods` in `InitializeResponse`.
+        Needs `authMethods` (other than `terminal`) in `InitializeResponse`.
         """
         return await self._call("authenticate", params)
 

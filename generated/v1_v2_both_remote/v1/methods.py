@@ -18,7 +18,7 @@ PROTOCOL_VERSION: Final = 1
 PROTOCOL_INFO: Final = PROTOCOLS[PROTOCOL_VERSION]
 """The rules that the runtime follows."""
 
-CODEC: Final = Codec(codec.decode, codec.encode)
+CODEC: Final = Codec(codec.decode, codec.encode, codec.unused)
 """The codec of this version."""
 
 
@@ -50,7 +50,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
             decode=codec.decode_authenticate_response,
             encode=codec.encode_authenticate_response,
         ),
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None, ("type", ("terminal",))),
     ),
     Method(
         "logout",

@@ -7,8 +7,10 @@ From ACP v2, 2026-11-02.
 
 # fmt: off
 from .._runtime._base import Gate, Method, Struct, UNSET, UnsetType
-from .._runtime._decode import DecodeError, Drop
-from .._runtime.capabilities import CapabilityError, advertise
+from .._runtime._decode import DecodeError
+from .._runtime._lenient import Drop
+from .._runtime.advertising import advertise
+from .._runtime.capabilities import CapabilityError
 from .._runtime.connection import Connection
 from .._runtime.decision import Decision, decides
 from .._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
@@ -18,7 +20,7 @@ from .._runtime.pydantic.libraries import WireForm
 from .._runtime.spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .._runtime.stdio import run_agent, serve_agent, serve_stdio
 from .._runtime.stream_transport import StreamTransport
-from .._runtime.thread_calls import BlockingStub, blocking
+from .._runtime.tasks import BlockingStub, blocking
 from .._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, current_peer_kind, memory_transports
 from ..errors import (
     AuthenticationRequiredError,

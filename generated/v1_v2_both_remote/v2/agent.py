@@ -12,10 +12,10 @@ from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 # fmt: off
 from .types import (
     CancelRequestNotification, CancelSessionNotification, CancelTerminalRequest, CancelTerminalResponse,
-    CancelToolCallRequest, CancelToolCallResponse, CloseSessionRequest, CloseSessionResponse,
+    CancelToolCallRequest, CancelToolCallResponse, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
     DeleteSessionRequest, DeleteSessionResponse,
-    InitializeRequest, InitializeResponse,
+    Implementation, InitializeRequest, InitializeResponse,
     ListSessionsRequest, ListSessionsResponse, LoginAuthRequest, LoginAuthResponse, LogoutAuthRequest,
     LogoutAuthResponse,
     NewSessionRequest, NewSessionResponse,
@@ -32,6 +32,17 @@ class RemoteClient(Remote):
 
     CODEC = CODEC
     METHODS = CLIENT_METHODS
+    CAPABILITIES = ("capabilities", ClientCapabilities)
+
+    @property
+    def capabilities(self) -> ClientCapabilities | None:
+        """What the client can do: its `capabilities`, as received. None before `initialize`."""
+        return self._said("capabilities", ClientCapabilities)
+
+    @property
+    def info(self) -> Implementation | None:
+        """Which program the client is: its `info`. None before `initialize`, and if it does not say."""
+        return self._said("info", Implementation)
 
     @asks
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:

@@ -10,11 +10,12 @@ from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 # fmt: off
 from .types import (
+    AgentCapabilities,
     CancelRequestNotification, CancelSessionNotification, CancelTerminalRequest, CancelTerminalResponse,
     CancelToolCallRequest, CancelToolCallResponse, CloseSessionRequest, CloseSessionResponse,
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
     DeleteSessionRequest, DeleteSessionResponse,
-    InitializeRequest, InitializeResponse,
+    Implementation, InitializeRequest, InitializeResponse,
     ListSessionsRequest, ListSessionsResponse, LoginAuthRequest, LoginAuthResponse, LogoutAuthRequest,
     LogoutAuthResponse,
     NewSessionRequest, NewSessionResponse,
@@ -31,8 +32,19 @@ class RemoteAgent(Remote):
 
     CODEC = CODEC
     METHODS = AGENT_METHODS
+    CAPABILITIES = ("capabilities", AgentCapabilities)
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
+
+    @property
+    def capabilities(self) -> AgentCapabilities | None:
+        """What the agent can do: its `capabilities`, as received. None before `initialize`."""
+        return self._said("capabilities", AgentCapabilities)
+
+    @property
+    def info(self) -> Implementation | None:
+        """Which program the agent is: its `info`. None before `initialize`, and if it does not say."""
+        return self._said("info", Implementation)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection by agreeing on a protocol version, capabilities and authentication methods. Must come

@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
+from .places import caller
+
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -46,8 +48,6 @@ class Decision(Coroutine[Any, Any, T_co]):
     __hash__ = object.__hash__
 
     def _undecided(self) -> TypeError:
-        from .places import caller
-
         name = getattr(self._work, "__qualname__", "the call")
         short = name.rpartition(".")[2]
         return TypeError(f"{name}{caller()} was not awaited, and decides nothing: write `await` before {short}(...)")
@@ -77,8 +77,6 @@ class Decision(Coroutine[Any, Any, T_co]):
                 return getattr(self._work, name)  # asyncio shows by it where a task waits
             if name.startswith("_"):
                 raise AttributeError(name)
-            from .places import caller
-
             called = getattr(self._work, "__qualname__", "the call")
             raise AttributeError(f"{called}{caller()} was not awaited, and has no {name!r} yet", name=name, obj=self)
 
@@ -102,11 +100,7 @@ def asks(method: F) -> F:
 # --- Wrong calls -----------------------------------------------------------------------------------------------------
 
 
-def called_by() -> str:
-    """The place in the user's code that has called this package, for a message."""
-    from .places import caller
-
-    return caller()
+called_by = caller
 
 
 def explain(error: Exception, *, is_passing: bool = False) -> None:

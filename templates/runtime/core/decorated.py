@@ -1,4 +1,4 @@
-"""Lines of an agent that have more than a message: an escape sequence, a byte order mark, text without its line end.
+"""Lines of an agent: which are messages, and which have more, as escape sequences or text without its line end.
 
 It imports nothing of the package: clients use it, traces, and `acpgen trace`.
 """
@@ -25,6 +25,19 @@ _MAX_TOKENS: Final = 100_000
 """The most braces and strings that are looked at: they take about 20 ms."""
 _MAX_PARSED: Final = 2**16
 _MAX_BEHIND: Final = 2**10
+_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{[^{}\[\]]*"jsonrpc"\s*:)|\{\s*["}])')
+"""In the group: surely a message, which is not parsed twice."""
+_MEMBERS: Final = frozenset({"jsonrpc", "id"})
+
+
+def is_message(line: bytes) -> bool:
+    """True unless a line is text, such as an object of a log: it is not long, and has neither `jsonrpc` nor `id`."""
+    found = _OBJECT.match(line)
+    if found is None or found[1] or len(line) > _MAX_PARSED:
+        return found is not None
+    with suppress(ValueError, RecursionError):
+        return not _MEMBERS.isdisjoint(json.loads(line))
+    return True
 
 
 def split_line(line: bytes) -> tuple[bytes, bytes, bytes] | None:
@@ -37,7 +50,7 @@ def split_line(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     if not end or len(line) - end > _MAX_BEHIND or _DECORATION.fullmatch(line, end) is None:
         return None
     start = _start_of_object(line[:end])
-    if start is None or not _is_message(message := line[start:end]):
+    if start is None or not _is_json_rpc(message := line[start:end]):
         return None
     return line[:start], message, line[end:]
 
@@ -59,7 +72,7 @@ def _start_of_object(text: bytes) -> int | None:
     return None
 
 
-def _is_message(text: bytes) -> bool:
+def _is_json_rpc(text: bytes) -> bool:
     if len(text) > _MAX_PARSED:
         return bool(_FIRST.match(text) or _LAST.fullmatch(text))
     value: Any = None

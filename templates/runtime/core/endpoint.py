@@ -1,8 +1,8 @@
 """One end of a connection over any transport: both sides send requests, and messages are handled in order.
 
-`Endpoint._take` is the one place that takes a message: `read_loop` calls it, `in_flight` has the requests of the peer,
-and `pending` those of this side. What to do with a message say the callbacks with which the endpoint is made; it knows
-no types, roles or versions. `state` has the states, and the reasons for the order.
+`Endpoint._take` is the one place that takes a message: `read_loop` calls it, and has the requests of this side that
+wait for responses; `in_flight` has those of the peer. What to do with a message say the callbacks with which the
+endpoint is made; it knows no types, roles or versions. `state` has the states, and the reasons for the order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from .in_flight import InFlight, Rest, TextInFlight
 from .log import PROGRAM_ENDS, log_mistake, logger
 from .message import Message, MessageTooLarge, Unreadable, Unsendable
 from .options import ConnectionOptions
-from .pending import Listener, Pending
-from .read_loop import ReadLoop, current_handling
+from .read_loop import Listener, Pending, ReadLoop, current_handling
 from .state import Lifecycle, ReadingState
 from .tasks import Tasks, check_loop, running_loop
 from .transport import Transport, current_peer_kind, peer_kind_of

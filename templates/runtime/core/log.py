@@ -13,6 +13,7 @@ from textwrap import indent
 from typing import Any, Final
 
 from .dispatch import ConnectionClosed
+from .places import failed_at
 
 logger: Final = logging.getLogger("acp")
 """Gets failures with their tracebacks; the peer gets no details."""
@@ -37,8 +38,6 @@ def log_mistake(text: str, *values: object) -> None:
 def log_failure(what: str, error: BaseException) -> None:
     """Log that `what` has failed: in full, but for an error that the peer has sent."""
     if getattr(error, "is_from_peer", False):
-        from .places import failed_at
-
         log_mistake("an error from the peer made %s fail%s: %s", what, failed_at(error), error)
         logger.debug("%s failed", what, exc_info=error)
     else:
@@ -57,8 +56,6 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
 def log_program_end(what: str, error: BaseException) -> None:
     """Log that `what` ends the program by `sys.exit`, once. An interrupt is not its doing."""
     if isinstance(error, SystemExit) and not vars(error).get("acp_is_logged"):
-        from .places import failed_at
-
         vars(error)["acp_is_logged"] = True
         logger.warning("%s has ended the program: %r%s", what, error, failed_at(error))
 

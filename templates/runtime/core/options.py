@@ -12,6 +12,7 @@ from ._base import Struct
 from .dispatch import OnDrop, OnInvalid
 from .log import PROGRAM_ENDS, log_program_end, logger
 from .message import dumps_json, loads_json
+from .places import caller
 
 T = TypeVar("T")
 
@@ -70,7 +71,6 @@ class ConnectionOptions(Struct):
             value = getattr(self, field.name)
             if value is not field.default and (expected := _lacking(field.name, field.default, value)):
                 from .mistakes import shown
-                from .places import caller
 
                 name = type(self).__name__
                 raise TypeError(f"{name}{caller()} got {shown(value)} for {field.name}; expected {expected}")
@@ -99,7 +99,6 @@ def options_or_default(options: object) -> ConnectionOptions:
         return ConnectionOptions()
     if not isinstance(options, ConnectionOptions):
         from .mistakes import shown
-        from .places import caller
 
         raise TypeError(f"options{caller()} is {shown(options)}: write options=ConnectionOptions(...)")
     return options

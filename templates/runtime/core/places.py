@@ -1,20 +1,25 @@
-"""Places in the user's code, for messages: imported only after something has failed."""
+"""What errors say of the code that uses this package: the place in it, and the part or Python that it needs."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import sys
+from importlib import import_module
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    import asyncio
+
+if sys.version_info < (3, 10):
+    raise ImportError(f"this package needs Python 3.10 or later, and this is {sys.version.split()[0]}")
 
 _PACKAGE: Final = __name__.rpartition("_runtime.")[0]
 
 
 def caller() -> str:
     """The place in the user's code that has called this package, for a message; empty if there is none."""
-    frame = inspect.currentframe()
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and is_ours_or_python(frame) and not _is_of_asyncio(frame):
         frame = frame.f_back
     if frame is None or _is_of_asyncio(frame):
@@ -64,3 +69,23 @@ def is_ours_or_python(frame: FrameType) -> bool:
 
 def _is_of_asyncio(frame: FrameType) -> bool:
     return bool(frame.f_globals.get("__name__", "").startswith("asyncio."))
+
+
+# --- Parts -----------------------------------------------------------------------------------------------------------
+
+
+def without_part(what: str, part: str) -> ImportError:
+    """The error for something that this package was built without."""
+    way = f'add "{part}" to `with` in [tool.acpgen], or run `acpgen build` with `--with {part}` besides the other parts'
+    return ImportError(f"{what} needs the part {part!r}, which this package is without: {way}")
+
+
+def part_module(part: str, module: str, what: str) -> Any:
+    """A module of a part, imported now. Raises `ImportError` for `what`, if the package is without the part."""
+    try:
+        return import_module(f".{part}.{module}", __package__)
+    except ModuleNotFoundError as error:
+        # the folder may still be there, with compiled files of a former package
+        if error.name not in (f"{__package__}.{part}", f"{__package__}.{part}.{module}"):
+            raise
+        raise without_part(what, part) from None

@@ -11,6 +11,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from . import _decode as values  # pyright: ignore
+from . import _lenient as lenient  # pyright: ignore
 from ._base import UNSET, Bounds, Record, Struct, StructType, UnsetType, new
 from ._decode import DecodeError, Reader
 
@@ -109,6 +110,26 @@ class Reflection:
         """The encoder of a class of `types`; None for all else."""
         return partial(self._write_object, kind) if self._is_type(kind) else None
 
+    def properties(self, kind: type) -> list[tuple[str, str, list[type], bool]]:
+        """The properties of a class of `types` that may be true, an object of a class, or an array.
+
+        Each has its name in Python, that on the wire, what it may be (bool, list, classes), and True if it is an object
+        in any case: it may be neither null nor absent without a default.
+        """
+        found: list[tuple[str, str, list[type], bool]] = []
+        for each in self._shape(kind)[0]:
+            parts, is_nullable = _parts(self._resolved(each.hint))
+            kinds = [inner for part in parts for inner in self._kinds(_limits(part)[0])]
+            is_object = not (is_nullable or each.may_be_unset or {bool, list}.intersection(kinds))
+            found += [(each.name, each.wire, kinds, is_object)] if kinds else []
+        return found
+
+    def _kinds(self, hint: Any) -> Iterator[type]:
+        if hint is bool or get_origin(hint) is list:
+            yield get_origin(hint) or bool
+        elif get_origin(hint) is not dict:
+            yield from self._classes(hint)
+
     def _is_type(self, kind: Any) -> bool:
         name = getattr(kind, "__name__", "")
         return self._types.get(name) is kind and _is_class(kind) and name not in (Struct.__name__, self._details.base)
@@ -186,7 +207,7 @@ class Reflection:
             setattr(result, each.name, _read_property(each, read, data))
         if known is not None:
             result.extra = {key: item for key, item in data.items() if key not in known}
-        return values.opened(result) if name in self._details.reporting else result
+        return lenient.opened(result) if name in self._details.reporting else result
 
     def _reader(self, hint: Any) -> Reader[Any]:
         inner = get_args(hint)
@@ -207,7 +228,7 @@ class Reflection:
             case _:
                 parts, is_nullable = _parts(hint)
                 read = self._reader(parts[-1])  # an open enumeration ends with the type of its constants
-                return _nullable(read) if is_nullable else read
+                return partial(values.nullable, read=read) if is_nullable else read
 
     def _limited_reader(self, hint: Any, bounds: Bounds) -> Reader[Any]:
         if get_origin(hint) is list:
@@ -221,12 +242,12 @@ class Reflection:
         """The reader that leaves out items that do not fit."""
         parts, is_nullable = _parts(self._resolved(hint))
         if is_nullable:
-            return _nullable(self._skipping_reader(parts[0]))
+            return partial(values.nullable, read=self._skipping_reader(parts[0]))
         inner, bounds = _limits(parts[0])
         item = self._reader(get_args(inner)[-1])
         if get_origin(inner) is list:
-            return partial(values.valid_items, read=item, min_items=bounds.min_items or 0)
-        return partial(values.valid_members, read=item)
+            return partial(lenient.valid_items, read=item, min_items=bounds.min_items or 0)
+        return partial(lenient.valid_members, read=item)
 
     def _named_reader(self, name: str) -> Reader[Any]:
         if name not in self._named_readers:
@@ -238,7 +259,7 @@ class Reflection:
             else:
                 known, *scalar = _members(self._types[name])
                 constants = get_args(known)
-                made = values.open_choice(_SCALARS[scalar[0]], *constants) if scalar else values.one_of(constants)
+                made = lenient.open_choice(_SCALARS[scalar[0]], *constants) if scalar else values.one_of(constants)
             self._named_readers[name] = made
         return self._named_readers[name]
 
@@ -255,13 +276,13 @@ class Reflection:
             return values.by_tag(name, tag, readers, *others)
         expected = f"{name} ({tag}: {', '.join(map(repr, readers))}, …)"
         candidates = self._candidates(name, [(each, dict(members)[each]) for each in tried])
-        return values.by_tag_or_fit(expected, tag, readers, *candidates)
+        return lenient.by_tag_or_fit(expected, tag, readers, *candidates)
 
     def _untagged_reader(self, name: str, members: list[tuple[str, Any]]) -> Reader[Any]:
         if len(members) == 1:
             return self._reader(members[0][1])
         candidates: list[Any] = []
-        read: Reader[Any] = partial(values.first_fit, expected=name, candidates=cast("Any", candidates))
+        read: Reader[Any] = partial(lenient.first_fit, expected=name, candidates=cast("Any", candidates))
         self._named_readers[name] = read  # with few calls for each level of a type that contains itself
         candidates += self._candidates(name, members)
         return read
@@ -278,13 +299,13 @@ class Reflection:
         found = [(next(self._classes(hint)), hint) for name, hint in self._members(union) if name not in rest]
         return {get_args(own.hint)[0]: hint for kind, hint in found for own in self._shape(kind)[0] if own.wire == tag}
 
-    def _candidates(self, union: str, members: list[tuple[str, Any]]) -> Iterator[values.Candidate[Any]]:
+    def _candidates(self, union: str, members: list[tuple[str, Any]]) -> Iterator[lenient.Candidate[Any]]:
         """What is tried in turn. Beside a member that takes any JSON, a class matches only if it keeps all of it."""
         takes_any = any(self._resolved(hint) is Any for _, hint in members)
         for name, hint in members:
             read = self._reader(hint)
             if takes_any and next(self._classes(hint), None) is not None:
-                read = partial(values.kept_whole, read=read, write=self._encode)
+                read = partial(lenient.kept_whole, read=read, write=self._encode)
             yield name, read, self._required(union, name, hint)
 
     def _required(self, union: str, name: str, hint: Any) -> tuple[str, ...]:
@@ -336,7 +357,7 @@ class Reflection:
             case _:
                 parts, is_nullable = _parts(hint)
                 write = self._class_writer(parts[0]) if len(parts) == 1 else self._member_writer(parts)
-                return _nullable(write) if is_nullable else write
+                return partial(values.nullable, read=write) if is_nullable else write
 
     def _member_writer(self, members: Collection[Any]) -> Writer:
         if all(map(_is_class, members)):
@@ -362,12 +383,8 @@ def _read_property(each: _Property, read: Reader[Any], data: dict[str, Any]) -> 
     except DecodeError as error:
         if not each.is_lenient:
             raise error.at(each.wire) from None
-        values.drop(data, each.wire, error)
+        lenient.drop(data, each.wire, error)
         return each.default()
-
-
-def _nullable(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else convert(value)
 
 
 def _is_class(hint: Any) -> bool:

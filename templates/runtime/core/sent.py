@@ -8,7 +8,8 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ..errors import RequestError
-from ._decode import DecodeError, Drop, path_text
+from ._decode import DecodeError, path_text
+from ._lenient import Drop
 from .dispatch import Handler, overrides
 from .message import MAX_DEPTH, Message
 from .mistakes import hint_for, reason_of, safely, shown

@@ -29,6 +29,7 @@ from .message import (
     too_large,
 )
 from .options import ConnectionOptions, call_hook
+from .places import caller
 
 MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
@@ -289,7 +290,6 @@ def carrying_messages(transport: Transport | ByteTransport, options: ConnectionO
     is_of_bytes = hasattr(transport, "write")
     if not hasattr(transport, "read") or not (is_of_bytes or hasattr(transport, "send")):
         from .mistakes import hint_for, shown
-        from .places import caller
 
         hint = hint_for(transport) or ", which has `read`, `write` and `close`"
         raise TypeError(f"the transport{caller()} is {shown(transport)}; expected a ByteTransport{hint}")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import ProtocolInfo, part_module
+from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import (
@@ -21,6 +21,7 @@ from .dispatch import (
     check_name,
     dispatch_notification,
     dispatch_request,
+    is_of_package,
     overrides,
 )
 from .endpoint import Endpoint
@@ -28,6 +29,7 @@ from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
+from .places import part_module
 from .transport import ByteTransport, Transport, carrying_messages
 
 
@@ -183,6 +185,11 @@ class Connection:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         return self._capabilities.supports(method)
 
+    @property
+    def announced(self) -> Mapping[str, Any] | None:
+        """The properties by which the peer has introduced itself, as JSON; None before."""
+        return self._capabilities.announced
+
     def _checked(self, message: Message) -> Message:
         from .sent import misfit_in
 
@@ -203,7 +210,7 @@ class Connection:
     def _use(self, handler: Handler) -> None:
         """Let `handler` handle the messages of the peer from now on."""
         self._handler = handler
-        self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities)
+        self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities, dumps=self.options.dumps)
         on_drop, protocol, choice = self.options.on_drop, handler.PROTOCOL, self._choice
         negotiation = () if protocol.negotiation is None else (protocol.negotiation.method,)
         chosen = () if choice is None else (choice.method,)
@@ -300,7 +307,8 @@ def warn_of_misnamed(kind: type[Handler]) -> None:
 
 def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None:
     """Log the public coroutine methods of `kind` that are neither `handlers` nor of `root`, but probably should be."""
-    own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
+    users = [base for base in reversed(kind.__mro__) if base is not object and not is_of_package(base)]
+    own = {name: value for base in users for name, value in vars(base).items()}
     suspects = [
         name
         for name, value in own.items()
@@ -312,11 +320,6 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
         for name, meant in meant_handlers(suspects, handlers, own):
             hint = f"is it meant to be {meant}? If not, begin its name with _"
             logger.warning("%s.%s handles nothing: %s", kind.__name__, name, hint)
-
-
-def _is_users(base: type[Any]) -> bool:
-    """True for a class from outside of this package, which is neither generated nor one of its helpers."""
-    return base is not object and not base.__module__.startswith(__name__.rpartition("_runtime.")[0])
 
 
 def _takes_params(value: Any) -> bool:
@@ -333,6 +336,15 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
     """The mapping of factories by version, if `factory` is one."""
     found: Any = factory
     return found if isinstance(factory, Mapping) else None
+
+
+def only_factory(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> Factory:
+    """The factory in a mapping for a package of one version. Raises `ValueError` for other versions than that."""
+    only = max(protocols)
+    if [*factories] != [only]:
+        named = " and ".join(map(repr, factories)) or "none"
+        raise ValueError(f"this package has version {only} of the protocol alone: the mapping has {named}")
+    return factories[only]
 
 
 def check_factory(factory: Any, role: str, other: Any) -> None:

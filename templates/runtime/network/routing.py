@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from ...errors import InternalError, InvalidRequestError, RequestError
 from ...methods import PROTOCOLS
 from .._base import Gate
-from ..capabilities import is_open
+from ..gates import is_open
 from ..message import Message, MessageTooLarge, Unreadable, is_id
 from ..options import ConnectionOptions
 from .sessions import SESSION_RULES

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
-import re
 import signal
 import sys
 from collections import deque
@@ -16,6 +14,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Literal
 
+from .decorated import is_message, split_line
 from .dispatch import ConnectionClosed, PeerKind
 from .log import one_line
 from .message import MessageTooLarge
@@ -36,10 +35,6 @@ _EXIT_SECONDS: Final = 1.0
 _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
-
-_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{[^{}\[\]]*"jsonrpc"\s*:)|\{\s*["}])')
-"""In the group: surely a message, which is not parsed twice."""
-_MEMBERS: Final = frozenset({"jsonrpc", "id"})
 
 
 async def start_process(
@@ -211,7 +206,7 @@ class ProcessTransport:
                 continue
             if line is None:
                 return
-            message = line if _is_message(line) else self.extract(line)
+            message = line if is_message(line) else self.extract(line)
             if message is None:
                 self._note_printed(line)
             else:
@@ -221,8 +216,6 @@ class ProcessTransport:
         """The message at the end of a line that is no JSON, if there is one; what came before it is logged."""
         if b"}" not in line:
             return None
-        from .decorated import split_line
-
         if (found := split_line(line)) is None:
             return None
         before, message, _ = found
@@ -405,16 +398,6 @@ class ProcessTransport:
                 # the agent must not block if this text cannot be written
                 with contextlib.suppress(OSError, ValueError):
                     print(line, file=sys.stderr)
-
-
-def _is_message(line: bytes) -> bool:
-    """True unless a line is text, such as an object of a log: it is not long, and has neither `jsonrpc` nor `id`."""
-    found = _OBJECT.match(line)
-    if found is None or found[1] or len(line) > _CHUNK:
-        return found is not None
-    with contextlib.suppress(ValueError, RecursionError):
-        return not _MEMBERS.isdisjoint(json.loads(line))
-    return True
 
 
 def _texts(lines: LineBuffer) -> Iterator[str]:

@@ -10,22 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
 from ...errors import InvalidRequestError
 from .._base import Cancellation, Record
-from ..capabilities import value_at
 from ..dispatch import ConnectionClosed, PeerKind
+from ..gates import value_at
 from ..log import logger
 from ..message import Message, Unreadable, dumps_json
 from ..options import ConnectionOptions
-from ..transport import Transport
-from .passing import Passed, PassingWire, name_text, scan, with_text, written
+from ..transport import Transport, peer_kind_of
+from .passing import OF_WRAPPER, Passed, PassingWire, marked, name_text, renamed, unwrap, with_text, written
 
 _MAX_WAITING: Final = 64
 _MAX_BYTES: Final = 2**20
-_OF_WRAPPER: Final = frozenset({"jsonrpc", "id", "_meta"})  # members that a wrapped message shares with its wrapper
 _OVERHEAD: Final = 2**9  # the bytes that a message takes beside its text, roughly
 
 
@@ -172,6 +171,38 @@ def passing_pair(options: ConnectionOptions, client_kind: PeerKind) -> tuple[Por
     return _PairEnd(one, other, wire, "process"), _PairEnd(other, one, wire, client_kind)
 
 
+class Begun:
+    """A transport whose first message was read already."""
+
+    def __init__(self, transport: Transport, first: Message) -> None:
+        self._transport = transport
+        self._first: Message | None = first
+        self.peer_kind: PeerKind = peer_kind_of(transport)
+        self.send = transport.send
+        self.close = transport.close
+        self.budget: Any = getattr(transport, "budget", None)
+        self.flush: Callable[[], object] = getattr(transport, "flush", _nothing)
+        self._ready: Callable[[], Message | Unreadable | None] = getattr(transport, "ready", _nothing)
+        if (attach := getattr(transport, "attach", None)) is not None:
+            self.attach: Callable[[Callable[[bool], None]], None] = attach
+
+    def ready(self) -> Message | Unreadable | None:
+        """The next message if it has arrived."""
+        first, self._first = self._first, None
+        return first or self._ready()
+
+    async def read(self) -> Message | Unreadable | None:
+        """The next message; None at the end."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        return await self._transport.read()
+
+
+def _nothing() -> None:
+    return None
+
+
 # --- Two neighbours on one transport ---------------------------------------------------------------------------------
 
 
@@ -269,7 +300,7 @@ class Junction:
         if self._is_conductor or message.kind != "request":
             return message
         if form.initialize and message.method == form.initialize:
-            return _renamed(message, self._opening)
+            return renamed(message, self._opening)
         if form.mark and message.method == self._opening:
             self._marked = message.id
         return message
@@ -302,7 +333,7 @@ class Junction:
         if port == 1:
             return self._wrap(message)
         if self._is_conductor and message.kind == "request" and message.method == self._opening:
-            return _renamed(message, form.initialize) if form.initialize else _marked(message, form.mark)
+            return renamed(message, form.initialize) if form.initialize else marked(message, form.mark)
         return message
 
     def _as_cancelled(self, message: Passed, how: Cancellation, port: int) -> Passed | None:
@@ -315,7 +346,7 @@ class Junction:
 
     def _wrap(self, message: Passed) -> Passed:
         method = self._form.request if message.kind == "request" else self._form.notification
-        members = [(name, message.text_of(name)) for name in message.spans if name not in _OF_WRAPPER]
+        members = [(name, message.text_of(name)) for name in message.spans if name not in OF_WRAPPER]
         inner = "{" + ",".join(f"{name_text(name)}:{text}" for name, text in members) + "}"
         return written(message, id=message.text_of("id"), method=dumps_json(method).decode(), params=inner)
 
@@ -323,7 +354,7 @@ class Junction:
         if self._marked is None or message.id != self._marked or message.kind != "result":
             return message
         self._marked = None
-        return _marked(message, self._form.mark)
+        return marked(message, self._form.mark)
 
     async def close_end(self) -> None:
         """Close the transport once both ports are closed.
@@ -364,45 +395,3 @@ class _JunctionEnd(Port):
         """Close this end; the transport stays open for the other one."""
         await super().close()
         await self._junction.close_end()
-
-
-def unwrap(message: Passed) -> Passed | None:
-    """The message in the params of another; None if there is none."""
-    text = message.payload or "null"
-    try:
-        found, spans, _ = scan(text, is_message=True)
-    except ValueError:
-        return None
-    values: Any = found
-    if not isinstance(found, dict) or not isinstance(values.get("method"), str):
-        return None
-    members = {name: text[slice(*span)] for name, span in spans.items() if name not in _OF_WRAPPER}
-    inner = Message(message.kind, values.get("params"), method=values["method"], id=message.id, size=message.size)
-    return written(inner, id=message.text_of("id"), **members)
-
-
-def _renamed(message: Passed, method: str) -> Passed:
-    found = message.changed(method=dumps_json(method).decode())
-    found.method = method
-    return found
-
-
-def _marked(message: Passed, path: tuple[str, ...]) -> Passed:
-    """The message with `true` at `path` in its params or result, for a transport that writes it."""
-    payload = with_true(message.payload or "{}", path)
-    if message.kind == "result":
-        return message.changed(result=payload)
-    return written(message, id=message.text_of("id"), method=message.text_of("method"), params=payload)
-
-
-def with_true(text: str, path: Sequence[str]) -> str:
-    """The text of an object, with `true` at `path`; all else in it stays as it is."""
-    if not text.startswith("{"):
-        text = "{}"
-    name, *rest = path
-    _, spans, end = scan(text)
-    start, stop = spans.get(name, (end - 1, end - 1))
-    inner = with_true(text[start:stop], rest) if rest else "true"
-    if name not in spans:
-        inner = f"{',' if spans else ''}{dumps_json(name).decode()}:{inner}"
-    return text[:start] + inner + text[stop:]

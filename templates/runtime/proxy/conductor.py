@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...errors import InternalError, InvalidRequestError, RequestError
-from ...methods import PROTOCOLS, ProxyFactory, remote_agent, remote_client
+from ...methods import PROTOCOLS, remote_agent, remote_client
 from .._base import UNSET
-from ..connection import by_version, check_factory, version_of
+from ..connection import by_version, version_of
 from ..decision import explains
 from ..dispatch import ConnectionClosed, PeerKind
 from ..log import log_mistake, logger
@@ -18,18 +18,23 @@ from ..message import Message, Unreadable
 from ..options import ConnectionOptions, options_or_default
 from ..process import ProcessTransport
 from ..transport import ByteTransport, Transport, carrying_messages, peer_kind_of
-from .chain import Form, Junction, form_of, passing_pair
+from .chain import Begun, Form, Junction, form_of, passing_pair
 from .forms import FORMS
 from .hop import Hop
 from .overriding import Passing
 from .relay import Relay, passing_options
-from .sources import TERMINATE_SECONDS, AnyAgent, CommandLine, check_command, is_source, opened, started
-
-AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
-"""A factory, or one for each version of the protocol: the answer of the agent chooses."""
-Component: TypeAlias = "AnyProxy | CommandLine"
-"""A proxy in this process, or the command of one."""
-
+from .sources import (
+    TERMINATE_SECONDS,
+    AnyAgent,
+    AnyProxy,
+    CommandLine,
+    Component,
+    check_components,
+    is_command,
+    is_source,
+    opened,
+    started,
+)
 
 _Running: TypeAlias = "Sequence[asyncio.Task[ConnectionClosed]]"
 
@@ -65,7 +70,7 @@ def run_conductor(
 
 
 def _run(proxies: Sequence[Component], agent: AnyAgent | None, options: ConnectionOptions | None, name: str) -> None:
-    from ..pipes import no_coroutine, run
+    from ..standard_streams import no_coroutine, run
 
     chains, start, options = _starting(proxies, agent, options)
     run(start, options, name=name)
@@ -87,7 +92,7 @@ async def serve_stdio(
     connection. Afterwards stdin, stdout and the handlers of signals are what they were. Raises `OSError` where those
     exit, such as a `ConnectionClosed` if the agent fails, and `RuntimeError` if stdin and stdout are served already.
     """
-    from ..pipes import serve
+    from ..standard_streams import serve
 
     chains, start, options = _starting(_listed(proxies), agent, options)
     await serve(start, options)
@@ -157,19 +162,6 @@ async def _serve(chain: Chain) -> None:
         await chain.close()
     if chain.failure:
         logger.error("the agent of a proxy has failed: %s", chain.failure)
-
-
-def check_components(proxies: Any, agent: Any) -> None:
-    """Raise `TypeError` for a component that is neither a proxy nor a command."""
-    for each in (*proxies, agent):
-        check_command(each)
-    for each in proxies:
-        if not _is_command(each):
-            check_factory(each, "Proxy", agent)
-
-
-def _is_command(component: object) -> bool:
-    return isinstance(component, (list, tuple))
 
 
 def _factories(proxy: Any) -> Mapping[int, Callable[..., Passing]]:
@@ -329,7 +321,7 @@ class Chain:
             text = "this proxy is started by a conductor: it has no agent of its own"
             return InvalidRequestError(text)
         try:
-            self._relays = await self._link(_Begun(self._client, message), form)
+            self._relays = await self._link(Begun(self._client, message), form)
         except OSError as error:
             await self._release()
             return self._not_started(error)
@@ -350,7 +342,7 @@ class Chain:
         return InternalError(f"a component of the chain cannot be started{details}")
 
     async def _link(self, client: Transport, form: Form | None) -> list[Relay]:
-        commands: list[Any] = [each for each in self._proxies if _is_command(each)]
+        commands: list[Any] = [each for each in self._proxies if is_command(each)]
         started = [await self._started(each, "proxy") for each in commands]
         if form is None:
             agent = await self._open_agent()
@@ -371,7 +363,7 @@ class Chain:
     def _relays_between(self, left: Transport, agent: Transport, started: list[Transport]) -> list[Relay]:
         relays, group = list[Relay](), list[Mapping[int, Callable[..., Passing]]]()
         for component in self._proxies:
-            if not _is_command(component):
+            if not is_command(component):
                 group.append(_factories(component))
                 continue
             inner = self._junction(started.pop(0), FORMS[0], is_conductor=True)
@@ -403,35 +395,3 @@ class Chain:
             rest = self._client.send(Message("error", error.to_json(), id=message.id))
             if rest is not None:
                 await rest
-
-
-class _Begun:
-    """A transport whose first message was read already."""
-
-    def __init__(self, transport: Transport, first: Message) -> None:
-        self._transport = transport
-        self._first: Message | None = first
-        self.peer_kind: PeerKind = peer_kind_of(transport)
-        self.send = transport.send
-        self.close = transport.close
-        self.budget: Any = getattr(transport, "budget", None)
-        self.flush: Callable[[], object] = getattr(transport, "flush", _nothing)
-        self._ready: Callable[[], Message | Unreadable | None] = getattr(transport, "ready", _nothing)
-        if (attach := getattr(transport, "attach", None)) is not None:
-            self.attach: Callable[[Callable[[bool], None]], None] = attach
-
-    def ready(self) -> Message | Unreadable | None:
-        """The next message if it has arrived."""
-        first, self._first = self._first, None
-        return first or self._ready()
-
-    async def read(self) -> Message | Unreadable | None:
-        """The next message; None at the end."""
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        return await self._transport.read()
-
-
-def _nothing() -> None:
-    return None

@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
 from ...errors import InternalError, InvalidRequestError, RequestError
-from .._base import MISFITS, ProtocolInfo, UnsetType
-from .._decode import DecodeError, reporting_drops
+from .._base import ProtocolInfo, UnsetType
 from ..connection import opened_for
-from ..dispatch import ConnectionClosed, Handler, PeerKind, UnfitParams, call_handler
+from ..dispatch import ConnectionClosed, Handler, PeerKind
 from ..endpoint import Endpoint
 from ..in_flight import Rest
 from ..log import log_failure, log_mistake, logger
-from ..message import MAX_ID_BYTES, Message
+from ..message import Message
 from ..options import ConnectionOptions
-from ..pending import Response
+from ..read_loop import Response
 from ..transport import ByteTransport, Transport
 from .chain import form_of
 from .forms import FORMS
-from .overriding import Call, Neighbour, Override, Passing, Route, override_of
-from .passing import Passed, with_text
+from .introductions import Introductions
+from .overriding import Neighbour, Override, Passing, Route, override_of
+from .passing import Asked, Passed, with_text
 
 _ENVELOPES: Final = frozenset(
     name for each in FORMS for name in (each.initialize, each.request, each.notification) if name
@@ -48,6 +48,10 @@ class Versions(Protocol):
     tells: bool
     proxy: Passing | None
     hops: list[Hop]
+
+    def introductions(self, side: Neighbour) -> Introductions:
+        """What a side says of itself: nothing so far."""
+        ...
 
     def negotiates(self, hop: Hop, method: str) -> bool:
         """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""
@@ -81,18 +85,6 @@ class _Switched(BaseException):
         self.result = result
 
 
-class _Asked:
-    """A request that was passed on: only the parts that its response needs, as its text may be large."""
-
-    __slots__ = ("id", "id_text", "key", "method")
-
-    def __init__(self, request: Passed) -> None:
-        self.id = request.id
-        self.id_text = request.text_of("id") or "null"
-        self.key: object = self if request.id is None else request.id
-        self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
-
-
 class Hop:
     """The connection with one side. Messages of that side that the proxy does not override are sent by `other`."""
 
@@ -114,7 +106,8 @@ class Hop:
         )
         self.peer_kind: PeerKind = self.endpoint.peer_kind
         self.side: Neighbour = side
-        self.route: Callable[[Message], Route | None] = _pass_all
+        self.introductions = relay.introductions(side)
+        self.route: Callable[[Message], Route | None] = lambda _: None
         self._relay = relay
         self._open: dict[object, int] = {}  # requests of this side that were passed on: the ids that they have there
         self._cancelled: set[int] = set()  # ids there
@@ -219,7 +212,7 @@ class Hop:
             error = InternalError(f"too many at the same time; the limit is {limit} (max_requests)")
         if error is not None:
             return endpoint.in_flight.refuse(error, message)
-        asked = _Asked(message)
+        asked = Asked(message, self.introductions.begin(message.method, message.value))
         request_id = self._open[asked.key] = other.endpoint.pending.add(None, partial(self._answer, asked, other))
         endpoint.in_flight.defer(asked.key)
         try:
@@ -253,19 +246,22 @@ class Hop:
             with contextlib.suppress(ConnectionClosed):
                 await self.other.notify(how.method, {how.key: there})
 
-    def _answer(self, asked: _Asked, other: Hop, response: Response) -> Rest:
+    def _answer(self, asked: Asked, other: Hop, response: Response) -> Rest:
         """Send the response to a request of this side that was passed on to `other`; returns what is left to await."""
         other._count += 1
         if isinstance(response, Message):
             try:
                 message = with_text(response)
                 self._relay.answered(other, asked.method, message)
+                if message.kind == "result":
+                    other.introductions.result(asked.method, message.value)
             except Exception as error:
                 log_failure("making a proxy", error)
                 message = _failed(InternalError())
         else:
             message = _failed(other.lost(response) if isinstance(response, ConnectionClosed) else response)
         self._cancelled.discard(self._open.pop(asked.key))
+        self.introductions.end(asked.said, keep=message.kind == "result")
         rest = self.endpoint.in_flight.answer(asked.key, message.with_id(asked.id, asked.id_text))
         if rest is not None and isinstance(response, ConnectionClosed):
             self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
@@ -296,6 +292,11 @@ class Hop:
         """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
         return self.endpoint.check_loop()
 
+    @property
+    def announced(self) -> Mapping[str, Any] | None:
+        """The properties by which this side has introduced itself, as JSON; None before."""
+        return self.introductions.latest
+
     def hand_over_reading(self) -> None:
         """Let another task read what this side says, if this one does so and handles a notification."""
         self.endpoint.hand_over_reading()
@@ -304,7 +305,9 @@ class Hop:
         """Send a request, and wait for its result."""
         override, endpoint = override_of.get(), self.endpoint
         if override is None:
-            return await endpoint.request(method, params)
+            result = await endpoint.request(method, params)
+            self.introductions.result(method, result)
+            return result
         if not isinstance(override.agreed, UnsetType) and self._relay.negotiates(self, method):
             return override.agreed
         endpoint.check_loop()
@@ -317,6 +320,7 @@ class Hop:
             result = await endpoint.request(method, params, listener=listener)
         finally:
             override.waiting -= 1
+        self.introductions.result(method, result)
         if self._relay.must_switch(self, method, result):
             raise _Switched(result)
         return result
@@ -373,10 +377,24 @@ class Hop:
         """Call the method of the proxy for the message of the context; returns its result as JSON."""
         override, task = override_of.get(), asyncio.current_task()
         assert override is not None and task is not None
-        if override.message.kind == "request":
+        is_request = override.message.kind == "request"
+        if is_request:
             task.add_done_callback(override.end)  # after the response was sent
         try:
-            return await self._call(override)
+            with self.introductions.handling(method if is_request else "", params):
+                return await self._call_route(override)
+        except ConnectionClosed as reason:
+            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
+            if not gone:
+                raise
+            if is_request:
+                raise gone[0].lost(reason) from reason
+            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
+            return None
+
+    async def _call_route(self, override: Override) -> Any:
+        try:
+            return await override.call(self._relay.proxy, self.other, self.options.on_drop)
         except _Switched as switched:
             override.agreed = switched.result
             self._relay.agree(switched.result)
@@ -384,49 +402,12 @@ class Hop:
             if found is None:
                 return switched.result
             override.route = found
-            return await self._call(override)
-        except ConnectionClosed as reason:
-            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
-            if not gone:
-                raise
-            if override.message.kind == "request":
-                raise gone[0].lost(reason) from reason
-            logger.debug("%.200r is not passed on: the receiver has gone", override.message.method)
-            return None
-
-    async def _call(self, override: Override) -> Any:
-        proxy, message, route = self._relay.proxy, override.message, override.route
-        handler: Any = proxy
-        if route.record is None:
-            return await call_handler(handler, route.name, Call(override, self.other))
-        takes, gives = route.record.takes, route.record.gives
-        raw: Any = {} if message.value is None and takes.is_object else message.value
-        try:
-            params = reporting_drops(takes.decode, raw, self.options.on_drop or _ignore)
-        except DecodeError as error:
-            raise UnfitParams(error) from error
-        result = await call_handler(handler, route.name, params)
-        if message.kind == "notification":
-            return None
-        try:
-            return gives.encode(result)
-        except MISFITS as error:
-            from ..mistakes import in_result
-
-            raise in_result(handler, route.record, result, error, name=route.name) from error
+            return await override.call(self._relay.proxy, self.other, self.options.on_drop)
 
 
 def _misplaced(message: Message) -> RequestError:
     name = message.method if message.method in _ENVELOPES else f"{message.method} with the mark of a conductor"
     return InvalidRequestError(f"{name} is for a conductor and its proxies alone")
-
-
-def _pass_all(_: Message) -> None:
-    return None
-
-
-def _ignore(_: object) -> None:
-    pass
 
 
 def _failed(error: RequestError) -> Passed:

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from ...errors import RequestError
-from .._base import UNSET, Method, Payload, ProtocolInfo, UnsetType
+from .._base import MISFITS, UNSET, Method, Payload, ProtocolInfo, UnsetType
 from .._decode import DecodeError
-from ..dispatch import Codec, ConnectionClosed, Remote, overrides
+from .._lenient import reporting_drops
+from ..dispatch import Codec, ConnectionClosed, OnDrop, Remote, UnfitParams, call_handler, overrides
 from ..log import logger
 from ..message import Kind, Message
 from .passing import Passed, dumps_number, scan
@@ -165,6 +166,27 @@ class Override:
         """The calls of the handler whose response it does not have."""
         self._held: asyncio.Future[None] | None = None
         self._is_over = False
+
+    async def call(self, proxy: Any, target: Side, on_drop: OnDrop | None) -> Any:
+        """Call the method of the proxy; returns the result as JSON, None for a notification."""
+        message, route = self.message, self.route
+        if route.record is None:
+            return await call_handler(proxy, route.name, Call(self, target))
+        takes, gives = route.record.takes, route.record.gives
+        raw: Any = {} if message.value is None and takes.is_object else message.value
+        try:
+            params = reporting_drops(takes.decode, raw, on_drop or (lambda _: None))
+        except DecodeError as error:
+            raise UnfitParams(error) from error
+        result = await call_handler(proxy, route.name, params)
+        if message.kind == "notification":
+            return None
+        try:
+            return gives.encode(result)
+        except MISFITS as error:
+            from ..mistakes import in_result
+
+            raise in_result(proxy, route.record, result, error, name=route.name) from error
 
     def hold(self) -> Awaitable[None] | None:
         """Return what the read loop has to await after the response to a call; None if it may go on.

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Final, TypeAlias
 
 from ...errors import InternalError, InvalidRequestError
+from .._base import Record
 from ..log import one_line
-from ..message import MAX_START, Kind, Message, Unreadable, Unsendable, dumps_json, head, message_of, refuse_constant
+from ..message import (
+    MAX_ID_BYTES,
+    MAX_START,
+    Kind,
+    Message,
+    Unreadable,
+    Unsendable,
+    dumps_json,
+    head,
+    message_of,
+    refuse_constant,
+)
 from ..options import call_hook
 from ..transport import Wire
 
@@ -18,6 +30,7 @@ Span: TypeAlias = "tuple[int, int]"
 """Where the text of a value starts and ends."""
 
 _PAYLOADS: Final[Mapping[Kind, str]] = {"request": "params", "notification": "params"}
+OF_WRAPPER: Final = frozenset({"jsonrpc", "id", "_meta"})  # members that a wrapped message shares with its wrapper
 _BLANKS: Final = " \t\n\r"
 _BREAKS: Final = str.maketrans("\n\r", "  ")  # JSON has them between values only
 
@@ -227,3 +240,68 @@ def _name(text: str, at: int, parse: Any) -> tuple[str, int]:
 def _skip(text: str, at: int) -> int:
     found = _blanks(text, at)
     return at if found is None else found.end()
+
+
+# --- Between a conductor and its proxies ------------------------------------------------------------------------------
+
+
+class Said(Record):
+    """What a message has said of its side: the text, None if it is too large."""
+
+    text: bytes | None
+
+
+class Asked:
+    """A request that was passed on: only the parts that its response needs, as its text may be large."""
+
+    __slots__ = ("id", "id_text", "key", "method", "said")
+
+    def __init__(self, request: Passed, said: Said | None) -> None:
+        self.id = request.id
+        self.id_text = request.text_of("id") or "null"
+        self.key: object = self if request.id is None else request.id
+        self.method = request.method if len(request.method) <= MAX_ID_BYTES else ""  # then it is none of the schema's
+        self.said = said
+
+
+def unwrap(message: Passed) -> Passed | None:
+    """The message in the params of another; None if there is none."""
+    text = message.payload or "null"
+    try:
+        found, spans, _ = scan(text, is_message=True)
+    except ValueError:
+        return None
+    values: Any = found
+    if not isinstance(found, dict) or not isinstance(values.get("method"), str):
+        return None
+    members = {name: text[slice(*span)] for name, span in spans.items() if name not in OF_WRAPPER}
+    inner = Message(message.kind, values.get("params"), method=values["method"], id=message.id, size=message.size)
+    return written(inner, id=message.text_of("id"), **members)
+
+
+def renamed(message: Passed, method: str) -> Passed:
+    """The message with another method."""
+    found = message.changed(method=dumps_json(method).decode())
+    found.method = method
+    return found
+
+
+def marked(message: Passed, path: tuple[str, ...]) -> Passed:
+    """The message with `true` at `path` in its params or result, for a transport that writes it."""
+    payload = with_true(message.payload or "{}", path)
+    if message.kind == "result":
+        return message.changed(result=payload)
+    return written(message, id=message.text_of("id"), method=message.text_of("method"), params=payload)
+
+
+def with_true(text: str, path: Sequence[str]) -> str:
+    """The text of an object, with `true` at `path`; all else in it stays as it is."""
+    if not text.startswith("{"):
+        text = "{}"
+    name, *rest = path
+    _, spans, end = scan(text)
+    start, stop = spans.get(name, (end - 1, end - 1))
+    inner = with_true(text[start:stop], rest) if rest else "true"
+    if name not in spans:
+        inner = f"{',' if spans else ''}{dumps_json(name).decode()}:{inner}"
+    return text[:start] + inner + text[stop:]

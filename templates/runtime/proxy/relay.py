@@ -16,7 +16,8 @@ from ..options import ConnectionOptions
 from ..tasks import Tasks
 from ..transport import ByteTransport, Transport, carrying_messages
 from .hop import Hop
-from .overriding import Passing, Route, names_of, routes_of
+from .introductions import Introductions
+from .overriding import Neighbour, Passing, Route, names_of, routes_of
 from .passing import PassingWire, dumps_number
 from .sources import AnyAgent, opened
 
@@ -164,6 +165,10 @@ class Relay:
             return found(message) or (other if is_opening else None)
 
         return route
+
+    def introductions(self, side: Neighbour) -> Introductions:
+        """What a side says of itself: nothing so far."""
+        return Introductions(self._protocols.values(), "params" if side == "client" else "result")
 
     def negotiates(self, hop: Hop, method: str) -> bool:
         """True for the request of the client to the agent that negotiates the version; `hop` is the agent's."""

@@ -1,12 +1,14 @@
-"""Sources of the agents of proxies: a command that is started, or an object such as a `network.NetworkAgent`."""
+"""What a chain is made of: proxies, and the source of the agent, a command or such as a `network.NetworkAgent`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
+from ...methods import ProxyFactory
+from ..connection import check_factory
 from ..options import ConnectionOptions
 from ..process import ProcessTransport, start_process
 from ..transport import PEER_KIND, ByteTransport, Transport
@@ -27,6 +29,24 @@ class AgentSource(Protocol):
 
 
 AnyAgent: TypeAlias = "CommandLine | AgentSource"
+AnyProxy: TypeAlias = "ProxyFactory | Mapping[int, ProxyFactory]"
+"""A factory, or one for each version of the protocol: the answer of the agent chooses."""
+Component: TypeAlias = "AnyProxy | CommandLine"
+"""A proxy in this process, or the command of one."""
+
+
+def check_components(proxies: Any, agent: Any) -> None:
+    """Raise `TypeError` for a component that is neither a proxy nor a command."""
+    for each in (*proxies, agent):
+        check_command(each)
+    for each in proxies:
+        if not is_command(each):
+            check_factory(each, "Proxy", agent)
+
+
+def is_command(component: object) -> bool:
+    """True for the command of a proxy, false for a proxy in this process."""
+    return isinstance(component, (list, tuple))
 
 
 def is_source(agent: object) -> bool:

@@ -1,174 +1,26 @@
-"""Serves stdin and stdout: the transport, and signals."""
+"""Lines over file descriptors: of pipes and sockets by the event loop, of all others by threads."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
-import signal
+import select
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from itertools import combinations
-from typing import Any, Final, Protocol, TypeAlias, cast
+import threading
+from collections.abc import Callable, Generator
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
 
 from .dispatch import PeerKind
-from .log import log_program_end
-from .options import ConnectionOptions
-from .standard_streams import STDERR, private_wire
 from .stream_transport import LineBuffer, LineWriter
-from .tasks import running_loop
-from .transport import PEER_KIND, ByteTransport
+
+T = TypeVar("T")
 
 _CHUNK: Final = 2**16
-
-
-class Running(Protocol):
-    """A server of a transport: a connection, or several of them."""
-
-    def stop(self) -> None:
-        """Begin to end."""
-        ...
-
-    async def wait_closed(self) -> None:
-        """Wait for the end."""
-        ...
-
-    async def close(self) -> None:
-        """Stop, and wait for the end."""
-        ...
-
-
-Start: TypeAlias = Callable[[ByteTransport], Awaitable[Running]]
-
-
-def run(start: Start, options: ConnectionOptions, *, name: str) -> None:
-    """Serve stdin and stdout with the object that `start` returns, until it ends, or until SIGINT or SIGTERM.
-
-    Meanwhile `print` and child processes write to stderr, and stdin is empty. Raises `SystemExit` with a message if
-    stdin cannot be read or stdout cannot be written, as on a full disk, but not if the peer has gone; and
-    `RuntimeError` where an event loop runs. `name` is that of the caller, for errors.
-    """
-    if running_loop() is not None:
-        raise RuntimeError(_WAY_IN.format(name))
-    failure: str | None = None
-    with private_wire(name) as wire:
-        try:
-            # without signal handlers (Windows), Ctrl-C is raised here, after the clean-up
-            with contextlib.suppress(KeyboardInterrupt):
-                failure = asyncio.run(_run(start, wire, options, owns_process=True))
-        except SystemExit as error:
-            log_program_end("a task", error)
-            raise
-    if failure is not None:
-        sys.exit(failure)
-
-
-async def serve(start: Start, options: ConnectionOptions) -> None:
-    """Do what `run` does, in the event loop that runs, and leave all as it was. Raises `OSError` instead."""
-    with private_wire("serve_stdio") as wire:
-        failure = await _run(start, wire, options, owns_process=False)
-    if failure is not None:
-        raise OSError(failure)
-
-
-_WAY_IN: Final = (
-    "{0} starts an event loop of its own: where one runs, write `await serve_stdio(...)` in place of {0}(...)"
-)
-
-
-def no_coroutine(name: str) -> None:
-    """What `name`, a function that is not `async`, returns: 0 for `sys.exit`, and for `asyncio.run` an error."""
-    return cast("None", _NoCoroutine(name))
-
-
-class _NoCoroutine(int):
-    """An integer that a task takes for a coroutine.
-
-    `asyncio.run(run_agent(...))` is how programs of the official SDK begin. With None it would say that it expects a
-    coroutine, after a conversation that went well, and not what to write instead.
-    """
-
-    def __new__(cls, name: str) -> _NoCoroutine:
-        """`name` is that of the function that returns it."""
-        made = super().__new__(cls)
-        made.name = name
-        return made
-
-    name: str
-
-    def send(self, *_: object) -> Any:
-        """Called by the task."""
-        raise RuntimeError(_WAY_IN.format(self.name))
-
-    throw = close = __await__ = send
-
-
-async def _run(start: Start, wire: tuple[int, int], options: ConnectionOptions, *, owns_process: bool) -> str | None:
-    """Serve until the end; returns what failed, if anything."""
-    transport: Any = _open(*wire, options)
-    if os.environ.get(PEER_KIND) == "network":
-        transport.peer_kind = "network"
-    running = await start(transport)
-    with _signals_for(running.stop, owns_process=owns_process):
-        try:
-            await running.wait_closed()
-        finally:
-            await running.close()
-    failure: str | None = getattr(transport, "failure", None)  # a `ThreadTransport` has it
-    return failure
-
-
-@contextlib.contextmanager
-def _signals_for(stop: Callable[[], None], *, owns_process: bool) -> Generator[None, None, None]:
-    """Call `stop` on the first SIGINT or SIGTERM; a second one does what it did before, or ends the process at once.
-
-    It does not raise `KeyboardInterrupt`: within the event loop that can lose the next step of a task, and closing the
-    loop would wait for this task forever. What a program handles that has an event loop of its own is left to it.
-    """
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    taken = [number for number, handler in before.items() if owns_process or _is_default(handler)]
-
-    def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
-        with contextlib.suppress(ValueError):  # threads other than the main one have no handlers
-            for number in taken:
-                signal.signal(number, handlers[number] or signal.SIG_DFL)
-
-    def stop_once(*_: object) -> None:
-        set_handlers(dict.fromkeys(taken, signal.SIG_DFL) if owns_process else before)
-        loop.call_soon_threadsafe(stop)
-
-    if sys.platform != "win32":
-        set_handlers(dict.fromkeys(taken, stop_once))
-    try:
-        yield
-    finally:
-        set_handlers(before)
-
-
-def _is_default(handler: Any) -> bool:
-    """True if nobody but Python has set this handler of a signal, or `asyncio.run`, which cancels the main task."""
-    runner = getattr(asyncio, "Runner", ())  # Python 3.11 and later
-    owner = getattr(getattr(handler, "func", None), "__self__", None)
-    return handler in (signal.SIG_DFL, signal.default_int_handler) or isinstance(owner, runner)
-
-
-def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
-    """Make a transport for two file descriptors, which it owns."""
-    if sys.platform != "win32" and _suits_asyncio(stdin, stdout):
-        limits = options.max_message_bytes, options.max_write_buffer_bytes
-        return PipeTransport(stdin, stdout, max_message_bytes=limits[0], max_write_buffer_bytes=limits[1])
-    from .threads import ThreadTransport
-
-    return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
-
-
-def _suits_asyncio(stdin: int, stdout: int) -> bool:
-    """True if both are pipes or sockets, and neither is stderr, which must stay blocking."""
-    found = [os.fstat(stdin), os.fstat(stdout), os.fstat(STDERR)]
-    pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
-    return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
 
 
 class PipeTransport:
@@ -329,3 +181,121 @@ class PipeTransport:
             self._loop.remove_writer(self._stdout)
             os.close(self._stdin)
             os.close(self._stdout)
+
+
+# --- Other descriptors ------------------------------------------------------------------------------------------------
+
+
+class ThreadTransport:
+    """Lines over what asyncio does not support: files, terminals, and on Windows any. Threads read and write them.
+
+    `failure` says why one of them failed, unless the peer has gone.
+    """
+
+    peer_kind: PeerKind = "process"
+
+    def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
+        self.failure: str | None = None
+        self._stdin = stdin
+        self._stdout = stdout
+        self._lines = LineBuffer(max_message_bytes)
+        self._at_end = False
+        self._reads = _Worker()
+        self._writes = _Worker()
+
+    async def read(self) -> bytes | None:
+        """The next line that is not blank; None at the end."""
+        while (line := self._lines.next_line()) is None and not self._at_end:
+            with self._keeping_failure("cannot read from stdin", self._stdin):
+                chunk = await self._reads.do(lambda: _read_some(self._stdin))
+            if chunk:
+                self._lines.feed(chunk)
+            else:
+                self._at_end = True
+                self._lines.end()
+        return line
+
+    async def write(self, message: bytes) -> None:
+        """Send a line; returns after all of it was written."""
+        with self._keeping_failure("cannot write to stdout", self._stdout):
+            await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
+
+    async def close(self) -> None:
+        """Close stdout, and stdin when a thread that is reading it has read something: it may never do."""
+        self._reads.end(partial(os.close, self._stdin))
+        await self._writes.do(lambda: os.close(self._stdout))
+        self._writes.end()
+
+    @contextlib.contextmanager
+    def _keeping_failure(self, what: str, descriptor: int) -> Generator[None, None, None]:
+        try:
+            yield
+        except OSError as error:
+            if not _is_gone(error, descriptor):
+                self.failure = f"{what}: {error.strerror}"
+            raise
+
+
+def _is_gone(error: OSError, descriptor: int) -> bool:
+    """True if the other end is closed: EIO for a terminal, EINVAL on Windows."""
+    if sys.platform == "win32":
+        return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
+    is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+    return isinstance(error, ConnectionError) or (error.errno == errno.EIO and is_device)
+
+
+def _read_some(descriptor: int) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:  # another process that shares the file has made it non-blocking: leave that, and wait
+            select.select([descriptor], [], [])
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
+
+
+class _Worker:
+    """A daemon thread that runs functions one after the other."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    def end(self, *last: Callable[[], None]) -> None:
+        """End the thread, after what it has to do and these functions."""
+        for work in (*last, None):
+            self._work.put(work)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Run `work` in the thread; returns what it returns, and raises what it raises."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def run() -> None:
+            try:
+                result = work()
+            except Exception as error:
+                resolve = partial(_resolve, future.set_exception, error)
+            else:
+                resolve = partial(_resolve, future.set_result, result)
+            with contextlib.suppress(RuntimeError):  # the loop may be closed
+                loop.call_soon_threadsafe(resolve, future)
+
+        self._work.put(run)
+        return await future
+
+
+def _resolve(set_it: Callable[[Any], None], value: Any, future: asyncio.Future[Any]) -> None:
+    if not future.done():
+        set_it(value)

@@ -22,6 +22,11 @@ class Connected(Peer, Protocol):
         """The version of the handler in effect."""
         ...
 
+    @property
+    def announced(self) -> Mapping[str, Any] | None:
+        """The properties by which the peer has introduced itself, as JSON; None before."""
+        ...
+
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         ...
@@ -129,6 +134,11 @@ class VersionPeer:
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         return self._peer.version == self._version and self._peer.supports(method)
+
+    @property
+    def announced(self) -> Mapping[str, Any] | None:
+        """The properties by which the peer has introduced itself, as JSON; None before, and in another version."""
+        return self._peer.announced if self._peer.version == self._version else None
 
     def _check(self) -> None:
         if self._peer.version != self._version:

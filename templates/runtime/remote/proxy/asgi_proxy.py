@@ -15,9 +15,9 @@ from functools import partial
 from ._runtime.network.asgi_application import LOCAL_HOSTS, AsgiApp
 from ._runtime.network.hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from ._runtime.options import ConnectionOptions, options_or_default
-from ._runtime.proxy.conductor import Component, check_components, serve_conductor
+from ._runtime.proxy.conductor import serve_conductor
 from ._runtime.proxy.relay import passing_options
-from ._runtime.proxy.sources import AnyAgent
+from ._runtime.proxy.sources import AnyAgent, Component, check_components
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "client_identity", "proxy_app"]
 

@@ -6,8 +6,8 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the
-rest.
+the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` and
+`_lenient` handle the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any, Final, TypeVar, overload
 
 from . import types
 from ._runtime._base import Struct
-from ._runtime._decode import DecodeError, Drop, anything, boolean, excerpt, integer, number, reporting_drops, string
+from ._runtime._decode import DecodeError, anything, boolean, excerpt, integer, number, string
+from ._runtime._lenient import Drop, reporting_drops
 from ._runtime.decision import explain
 
 T = TypeVar("T")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 # fmt: off
 from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
-from ._runtime._decode import DecodeError, Drop
-from ._runtime.capabilities import CapabilityError, advertise
+from ._runtime._decode import DecodeError
+from ._runtime._lenient import Drop
+from ._runtime.advertising import advertise
+from ._runtime.capabilities import CapabilityError
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
@@ -18,7 +20,7 @@ from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable
 from ._runtime.options import ConnectionOptions
 from ._runtime.stdio import run_agent, serve_agent, serve_stdio
 from ._runtime.stream_transport import StreamTransport
-from ._runtime.thread_calls import BlockingStub, blocking
+from ._runtime.tasks import BlockingStub, blocking
 from ._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, current_peer_kind, memory_transports
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
@@ -63,7 +65,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name == "WireForm":
-            from ._runtime._base import without_part
+            from ._runtime.places import without_part
 
             raise without_part(f"{__name__}.{name}", "pydantic")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

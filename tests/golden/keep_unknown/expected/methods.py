@@ -39,7 +39,7 @@ PROTOCOL_VERSION: Final = 1
 PROTOCOL_INFO: Final = PROTOCOLS[PROTOCOL_VERSION]
 """The rules that the runtime follows."""
 
-CODEC: Final = Codec(codec.decode, codec.encode)
+CODEC: Final = Codec(codec.decode, codec.encode, codec.unused)
 """The codec of this version."""
 
 

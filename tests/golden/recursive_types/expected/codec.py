@@ -6,8 +6,8 @@ Decoding is strict, except where the schema says to be lenient: there a value th
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
 Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for
-the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` handle the
-rest.
+the unused direction are made by `reflection`. Common valid values are read inline; functions of `_decode` and
+`_lenient` handle the rest.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from . import types
 # fmt: off
 from ._runtime._base import Struct, UNSET, new
 from ._runtime._decode import (
-    DecodeError, Drop,
+    DecodeError,
     Reader,
     anything, array, array_at, at,
-    boolean, by_fit,
+    boolean,
     excerpt,
     integer,
     json_object,
     mapping,
     null, nullable_at, number,
-    reporting_drops,
     string, string_at,
 )
+from ._runtime._lenient import Drop, by_fit, reporting_drops
 from ._runtime.decision import explain
 # fmt: on
 

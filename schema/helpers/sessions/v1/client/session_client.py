@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .._base import UNSET
-from ..capabilities import advertise
+from ..advertising import advertise
 from ..methods import PROTOCOL_VERSION
 from ..types import (
     CancelNotification,
@@ -103,6 +103,8 @@ class SessionClient(SessionOpener[Session, TurnChange]):
     A turn that is left has `cancel_seconds` to end. `max_pending` changes of a turn wait for its reader at most.
     Other classes with handlers come after this one: `class Chat(SessionClient, PermissionClient, FileClient)`.
     """
+
+    ADVERTISES = ("session.compaction",)
 
     def new_session(self, session_id: str, cwd: str) -> Session:
         """A session without a state yet."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .._base import UNSET
-from ..capabilities import advertise
+from ..advertising import advertise
 from ..errors import RequestError
 from ..methods import PROTOCOL_VERSION
 from ..types import (
