@@ -36,7 +36,8 @@ def _spread(workers: int = WORKERS) -> tuple[str, ...]:
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
-nox.options.sessions = ["lint", f"tests-{MAIN}"]
+# Where CI is set, `nox` alone runs the long tests, too, in one session: each session collects all tests.
+nox.options.sessions = ["lint", f"full-{MAIN}" if os.environ.get("CI") else f"tests-{MAIN}"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
 

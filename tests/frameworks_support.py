@@ -29,6 +29,7 @@ else:
 
 EXAMPLES = REPOSITORY / "examples" / "frameworks"
 AGENTS = sorted(path.name for path in EXAMPLES.glob("*_agent.py"))
+WATCHED = REPOSITORY / "tests" / "frameworks_watched.py"
 SECONDS = 300.0
 NOTES = "My favourite colour is blue.\n"
 CONVERSATION = ("correct", "count 3", "call greet", "remember")
@@ -46,6 +47,7 @@ KINDS = {
 """The kinds of the updates for each prompt, whatever the framework."""
 SERVER = '''
 import os, sys
+import anyio
 from pathlib import Path
 from mcp.server import MCPServer
 server = MCPServer("greetings")
@@ -54,6 +56,12 @@ server = MCPServer("greetings")
 def greet() -> str:
     """Say hello."""
     return "hello"
+
+@server.tool()
+async def linger() -> str:
+    """Wait for ever."""
+    await anyio.sleep_forever()
+    return "late"
 
 Path(sys.argv[1]).write_text(str(os.getpid()))
 server.run()
@@ -128,6 +136,11 @@ class Project:
         return self.folder / "notes.txt"
 
     @property
+    def helpers(self) -> Any:
+        """The helpers of the package of the client."""
+        return helpers_of(self.acp)
+
+    @property
     def command(self) -> list[str]:
         """The command of the agent."""
         return [self.interpreter, str(self.script), str(self.home / "sessions.db")]
@@ -150,11 +163,14 @@ class Project:
         return True
 
     @asynccontextmanager
-    async def talk(self, *, answer: str = "allow_once") -> AsyncGenerator[Any, None]:
+    async def talk(
+        self, answer: str | Callable[[Any], Any] = "allow_once", *, watched: bool = False
+    ) -> AsyncGenerator[Any, None]:
         """A scripted client of the agent, which ends with it, and without a complaint."""
-        helpers = helpers_of(self.acp)
+        helpers = self.helpers
+        python, *command = self.command
         process = await asyncio.create_subprocess_exec(
-            *self.command,
+            *(python, str(WATCHED), *command) if watched else (python, *command),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -162,7 +178,8 @@ class Project:
         )
         assert process.stderr is not None
         complaints = asyncio.ensure_future(process.stderr.read())
-        client = helpers.ScriptedClient(answers={"session/request_permission": helpers.choose(answer)})
+        chosen = helpers.choose(answer) if isinstance(answer, str) else answer
+        client = helpers.ScriptedClient(answers={"session/request_permission": chosen})
         client.wait_seconds = SECONDS
         try:
             async with client.connected(Lines(process)) as talking:

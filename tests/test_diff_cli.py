@@ -118,6 +118,46 @@ def test_gates(home: Path) -> None:
         assert (direction["sender"], direction["old_to_new"], direction["new_to_old"]) == ("client", *wire)
 
 
+def test_gates_of_values(home: Path) -> None:
+    """A property, a member and a constant: one capability, another one, or none. What is new has its gate without."""
+    gated(home)
+    head = {"fragment": 1, "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
+    values = ("GreetRequest.tone", "Tone=loud", "Sign=wave")
+    tones = {"anyOf": [{"type": "string", "const": "loud"}, {"type": "string", "const": "low"}]}
+    kinds = [{"type": "string", "const": each} for each in ("wave", "nod")]
+    signs = {"oneOf": [{**thing(("kind",), kind=kind), "title": kind["const"]} for kind in kinds]}
+    base = json.loads((home / "agent.json").read_text(encoding="utf-8"))
+    base["$defs"] |= {"Tone": tones, "Sign": signs}
+    base["$defs"]["GreetRequest"]["properties"] = {
+        "tone": {"$ref": "#/$defs/Tone"},
+        "signs": {"type": "array", "items": {"$ref": "#/$defs/Sign"}},
+    }
+    write(home / "signs.json", base)
+    for name, needs in (("without", None), ("by-ask", "ask"), ("by-plead", "plead")):
+        stated = {} if needs is None else {each: {"needs": needs} for each in values}
+        added = {"$defs": {f"Of{name.title().replace('-', '')}": thing()}, "gates": {"GreetResponse": {"tell": "ask"}}}
+        write(home / f"{name}.json", {**head, "id": name, **added, "values": {"GreetResponse": stated}})
+
+    def gates(old: str, new: str, base: str = "signs.json") -> list[Any]:
+        options = ("--old-extension", f"./{old}.json", "--new-extension", f"./{new}.json")
+        return [
+            each for each in data(base, "signs.json", *options, cwd=home)["findings"] if "value-gate" in each["rule"]
+        ]
+
+    for old, new, rule, source in (
+        ("without", "by-ask", "value-gate-added", "risk"),
+        ("by-ask", "without", "value-gate-removed", "ok"),
+        ("by-ask", "by-plead", "value-gate-changed", "risk"),
+    ):
+        found = gates(old, new)
+        places = {f"{each['type']}.{each['member']}" for each in found}
+        assert places == {"GreetRequest.tone", "Tone.loud", "Sign.wave"}
+        assert {(each["rule"], each["source"]["verdict"]) for each in found} == {(rule, source)}
+        wire = [(each["sender"], each["old_to_new"], each["new_to_old"]) for one in found for each in one["wire"]]
+        assert wire == [("client", "loses", "loses")] * 3
+    assert gates("none", "by-ask", base="agent.json") == []
+
+
 @pytest.mark.parametrize(("side", "senders"), [("agent", ["client"]), ("both", ["client"]), ("client", [])])
 def test_a_gate_matters_to_those_who_call_the_method_in_both(side: str, senders: list[str], home: Path) -> None:
     gated(home)

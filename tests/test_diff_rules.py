@@ -182,7 +182,7 @@ def test_the_last_member_of_a_union_is_renamed_if_it_is_alike(
 
 # --- The table ------------------------------------------------------------------------------------------------------
 
-GATE_RULES = {"method-gate-added", "method-gate-removed", "method-gate-changed"}
+GATE_RULES = {f"{what}-gate-{how}" for what in ("method", "value") for how in ("added", "removed", "changed")}
 PACKAGE_RULES = {f"{what}-{how}" for what in ("part", "protocol", "subpackage") for how in ("added", "removed")}
 
 

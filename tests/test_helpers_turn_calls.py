@@ -187,6 +187,49 @@ def test_what_is_open_at_the_end_has_failed(acp: Any) -> None:
     assert seen.calls == [*started, (None, "completed"), (None, "failed"), (None, "failed")]
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_call_that_has_ended_with_its_turn_reports_nothing_more(acp: Any, is_cancelled: bool) -> None:
+    kept: list[Any] = []
+
+    async def work(agent: Any, params: Any, helpers: Any) -> None:
+        calls = helpers.ToolCalls(agent.client, params.session_id, agent.turns)
+        kept.extend([await calls.start(name, name) for name in "ab"])
+        await calls.end("b")
+        kept.append(asyncio.create_task(asks(await calls.start("c", "c", status="pending"))))
+        await agent.client.session_update(told(helpers, acp, "started"))
+        if is_cancelled:
+            await asyncio.Event().wait()
+
+    async def asks(call: Any) -> bool:
+        return bool(await call.permission(foreground=False))
+
+    async def client(talk: Talk) -> None:
+        await talk.prompt()
+        if is_cancelled:
+            await talk.until(is_told("started"))
+            await talk.cancel()
+        await talk.end()
+        first, second, asking = kept
+        for call in (first, second):
+            for late in (call.add("late"), call.fail("late"), call.update(title="late"), call.permission()):
+                with pytest.raises(RuntimeError, match=r"^the turn of this tool call has ended"):
+                    await late
+            assert await call.end() is None
+        asked = next((each for each in talk.seen if each.get("method") == "session/request_permission"), None)
+        asked = asked or await talk.until(lambda message: message.get("method") == "session/request_permission")
+        allowed = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+        await talk.peer.answer(asked["id"], result=allowed)
+        with pytest.raises(RuntimeError, match=r"^the turn of this tool call has ended"):
+            await asking
+        await talk.peer.request(9, "_last")
+        await talk.until(lambda message: message.get("id") == 9)
+
+    seen, _ = talk(acp, work, client)
+    end = ended_as(acp, "cancelled") if is_cancelled else "failed"
+    started = [("a", "in_progress"), ("b", "in_progress"), (None, "completed"), ("c", "pending")]
+    assert seen.calls == [*started, (None, end), (None, end)]
+
+
 def test_an_error_ends_them_too(acp: Any) -> None:
     async def work(agent: Any, params: Any, helpers: Any) -> None:
         await helpers.ToolCalls(agent.client, params.session_id, agent.turns).start("a", "a")
@@ -289,6 +332,19 @@ def test_an_edit_shows_its_diff(acp: Any) -> None:
     assert firsts[1]["_meta"] == {"x": 1}
 
 
+def test_a_call_whose_start_cannot_be_sent_is_forgotten(acp: Any) -> None:
+    async def work(agent: Any, params: Any, helpers: Any) -> None:
+        calls = helpers.ToolCalls(agent.client, params.session_id, agent.turns)
+        with pytest.raises(TypeError):
+            await calls.start("a", "Read", raw_input={"no": object()})
+        assert "a" not in calls
+        await calls.start("a", "Read again")
+
+    seen, end = talk(acp, work, _prompted)
+    assert end == "end_turn"
+    assert seen.calls == [("Read again", "in_progress"), (None, "failed")]
+
+
 # --- After a response ------------------------------------------------------------------------------------------------
 
 
@@ -368,6 +424,48 @@ def test_what_cannot_run_later_is_an_error(acp: Any) -> None:
     run(main())
 
 
+def test_where_no_response_follows_nothing_can_run_after_it(acp: Any) -> None:
+    """In the handlers of notifications, one of which sends a request, in a turn, and in a task of a handler."""
+    helpers, raised = helpers_of(acp), list[str]()
+
+    async def later() -> None:
+        raise AssertionError("it must not run")
+
+    async def refused(where: str) -> None:
+        with pytest.raises(RuntimeError, match=r"^after_response, called by .*, is not called in the handler of a req"):
+            helpers.after_response(later())
+        raised.append(where)
+
+    class Agent(helpers.TurnAgent):  # type: ignore[name-defined, misc]
+        async def work(self, params: Any) -> None:
+            await refused("turn")
+
+        async def ext_notification(self, method: str, params: Any) -> None:
+            await refused("notification")
+            await self.client.ext_method("_ask", None)
+            await refused("notification that asks")
+            await self.client.ext_notification("_told", None)
+
+        async def ext_method(self, method: str, params: Any) -> None:
+            await asyncio.create_task(refused("task"))
+
+    async def main() -> None:
+        async with raw_peer(acp, Agent) as peer:
+            found = Talk(acp, peer)
+            await peer.request(1, "_ask")  # the read loop has the context of what came before
+            await found.until(lambda message: message.get("id") == 1)
+            await peer.notify("_tell")
+            asked = await found.until(lambda message: message.get("method") == "_ask")
+            await peer.answer(asked["id"], result=None)
+            await found.until(lambda message: message.get("method") == "_told")
+            await found.prompt(2)
+            await found.end(2)
+
+    run(main())
+    asyncio.run(refused("elsewhere"))
+    assert raised == ["task", "notification", "notification that asks", "turn", "elsewhere"]
+
+
 def test_the_end_of_the_connection_drops_the_rest(acp: Any) -> None:
     helpers, ran = helpers_of(acp), []
 
@@ -375,14 +473,17 @@ def test_the_end_of_the_connection_drops_the_rest(acp: Any) -> None:
         ran.append(text)
         raise acp.ConnectionClosed("it has ended")
 
-    async def main() -> None:
-        async def handler() -> None:
+    class Agent(acp.Agent):  # type: ignore[name-defined, misc]
+        async def ext_method(self, method: str, params: Any) -> None:
             for text in "ab":
                 helpers.after_response(later(text))
 
-        await asyncio.create_task(handler())
-        for _ in range(5):
-            await asyncio.sleep(0)
+    async def main() -> None:
+        async with raw_peer(acp, Agent) as peer:
+            await peer.request(1, "_ask")
+            await peer.receive()
+            for _ in range(5):
+                await asyncio.sleep(0)
 
     run(main())
     assert ran == ["a"]

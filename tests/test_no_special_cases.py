@@ -33,7 +33,6 @@ SOURCES = [
 ALLOWED = {
     "Error": "how Python names exceptions, and so the end of the name of each exception that stands for an error code",
     "ErrorCode": "the model's record of a code of JSON-RPC 2.0, whose errors have one with any schema",
-    "Plan": "the model of what is to be written to the output folder",
     "Role": "the side of the connection that a package is for",
     "authenticate": "a part of the name of a header of HTTP, www-authenticate",
     "initialize": "the hint to a gate that starts nowhere: the one method whose messages hold capabilities",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -352,6 +353,24 @@ def test_a_build_that_loses_a_part_says_how_to_keep_it(tmp_path: Path) -> None:
     assert 'with = ["pydantic", "store", "trace"]; `acpgen parts`' in ran.stderr
     assert "WireForm" not in ran.stderr
     assert "warning" not in run_acpgen("build", "--out", "acp", "--with", "store", cwd=tmp_path).stderr
+
+
+def test_a_part_of_which_only_compiled_files_are_left_is_missing(tmp_path: Path) -> None:
+    """A build removes its own files alone, and Python has written others into the folder of the part."""
+    program = "import acp; acp.Connection(acp.memory_transports()[0], acp.ConnectionOptions(trace='trace.jsonl'))"
+
+    def ran() -> str:
+        given = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=60, check=False)
+        return done.stderr
+
+    build_package(tmp_path / "acp", "--with", "trace")
+    assert ran() == ""
+    run_acpgen("build", "--out", "acp", "--with", "none", cwd=tmp_path)
+    left = (tmp_path / "acp" / "_runtime" / "trace").rglob("*.*")
+    assert {path.suffix for path in left} == {".pyc"}
+    assert "ImportError: ConnectionOptions(trace=…) needs the part 'trace', which this package is without" in ran()
 
 
 @pytest.mark.full

@@ -74,6 +74,40 @@ def test_all_that_agents_do(acp: Any) -> None:
         assert [each["kind"] for each in questions[0]["options"]] == ["allow_once", "reject_always"]
 
 
+def test_what_was_not_advertised_is_noted(acp: Any) -> None:
+    """Methods and values, of both ends; not what was advertised."""
+    helpers = helpers_of(acp)
+    login = {"type": "terminal", "id": "t", "methodId": "t", "name": "T"}
+    form = {"message": "a", "mode": "form", "requestedSchema": {"type": "object", "properties": {}}}
+
+    async def play(turn: Any) -> None:
+        await turn.request("elicitation/create", **form)
+
+    async def main(able: dict[str, Any], open_: dict[str, Any]) -> tuple[list[str], list[str]]:
+        agent = helpers.ScriptedAgent(play, capabilities=open_)
+        agent.answers["initialize"] = lambda _: {**agent.hello(), "authMethods": [login]}
+        answers = {"elicitation/create": {"action": "cancel"}}
+        async with scripted(acp, play, agent=agent, capabilities=able, answers=answers) as (_, editor, session):
+            await editor.prompt(session, "a", acp.ContentBlockImage(data="", mime_type="image/png"))
+            return editor.not_advertised, agent.not_advertised
+
+    root, prompt = (
+        ("clientCapabilities", "agentCapabilities.promptCapabilities") if is_v1(acp) else ("capabilities",) * 2
+    )
+    prompt = prompt if is_v1(acp) else "capabilities.session.prompt"
+    terminal = f"the result of initialize: $.authMethods[0] with the type 'terminal' needs {root}.auth.terminal"
+    image = f"session/prompt: $.prompt[1] with the type 'image' needs {prompt}.image"
+    of_method = f"elicitation/create needs {root}.elicitation.form or {root}.elicitation.url"
+    assert run(main({}, {})) == ([terminal, of_method], [image])
+    of_form = f"elicitation/create with the mode 'form' needs {root}.elicitation.form"
+    assert run(main({"elicitation": {"url": {}}}, {})) == ([terminal, of_form], [image])
+    able: dict[str, Any] = {"elicitation": {"form": {}}, "auth": {"terminal": True if is_v1(acp) else {}}}
+    open_: dict[str, Any] = (
+        {"promptCapabilities": {"image": True}} if is_v1(acp) else {"session": {"prompt": {"image": {}}}}
+    )
+    assert run(main(able, open_)) == ([], [])
+
+
 def test_what_is_sent_fits_the_protocol(acp: Any) -> None:
     """Of both ends: typed peers get it, and drop nothing."""
     helpers = helpers_of(acp)

@@ -56,12 +56,13 @@ def update(tag: str, **more: Json) -> tuple[list[Json], str]:
 
 
 def suggested(kind: str, **more: Json) -> tuple[list[Json], str]:
-    result = {"suggestions": [{"kind": kind, "id": "a", "uri": "file:///a", **more}]}
+    result = {"suggestions": [{"kind": kind, "id": "a", "suggestionId": "a", "uri": "file:///a", **more}]}
     return [ask(2, "nes/suggest", SUGGEST), answer(2, result)], "/result/suggestions/0"
 
 
-def context(key: str) -> tuple[list[Json], str]:
-    return [ask(2, "nes/suggest", {**SUGGEST, "context": {key: [{}]}}), answer(2, {})], f"/params/context/{key}"
+def context(key: str, **item: Json) -> tuple[list[Json], str]:
+    params = {**SUGGEST, "context": {key: [{"uri": "file:///a", **item}]}}
+    return [ask(2, "nes/suggest", params), answer(2, {"suggestions": []})], f"/params/context/{key}"
 
 
 def elicited(mode: str, **more: Json) -> tuple[list[Json], str]:
@@ -115,18 +116,22 @@ def messages(protocol: int) -> dict[str, tuple[list[Json], str]]:
         "'compaction_summary_chunk' in SessionUpdate": update(
             "compaction_summary_chunk", compactionId="a", content={"type": "text", "text": "a"}
         ),
-        "'plan_update' in SessionUpdate": update("plan_update", plan={"type": "items", "id": "a", "entries": []}),
-        "'plan_removed' in SessionUpdate": update("plan_removed", id="a"),
-        "'subagent_update' in SessionUpdate": update("subagent_update", subagentSessionId="t"),
+        "'plan_update' in SessionUpdate": update("plan_update", plan={"type": "items", "planId": "a", "entries": []}),
+        "'plan_removed' in SessionUpdate": update("plan_removed", planId="a"),
+        "'subagent_update' in SessionUpdate": update("subagent_update", sessionId="t"),
         "'session_message' in SessionUpdate": update("session_message", messageId="a"),
-        "'session_message_chunk' in SessionUpdate": update("session_message_chunk", messageId="a"),
+        "'session_message_chunk' in SessionUpdate": update(
+            "session_message_chunk", messageId="a", content={"type": "text", "text": "a"}
+        ),
         "'jump' in NesSuggestion": suggested("jump", position=PLACE["position"]),
         "'rename' in NesSuggestion": suggested("rename", position=PLACE["position"], newName="b"),
         "'searchAndReplace' in NesSuggestion": suggested("searchAndReplace", search="a", replace="b"),
-        **{
-            f"NesSuggestContext.{key}": context(key)
-            for key in ("diagnostics", "editHistory", "openFiles", "recentFiles", "relatedSnippets", "userActions")
-        },
+        "NesSuggestContext.diagnostics": context("diagnostics", range=ZERO, severity="error", message="a"),
+        "NesSuggestContext.editHistory": context("editHistory", diff="a"),
+        "NesSuggestContext.openFiles": context("openFiles", languageId="a"),
+        "NesSuggestContext.recentFiles": context("recentFiles", languageId="a", text="b"),
+        "NesSuggestContext.relatedSnippets": context("relatedSnippets", excerpts=[]),
+        "NesSuggestContext.userActions": context("userActions", action="a", position=PLACE["position"], timestampMs=1),
     }
 
 

@@ -13,13 +13,14 @@ from acpgen.diff.method_rules import METHODS, states_gates
 from acpgen.diff.protocol_rules import PACKAGES, PARTS, Home
 from acpgen.diff.rules import MODELS, ModelPair
 from acpgen.diff.union_rules import UNIONS
+from acpgen.diff.value_rules import VALUES
 from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
 from acpgen.ir.usage import MisfitEffect, TypeUsage
 from acpgen.roles import Side
 
 _TABLES = (
-    *(PACKAGES, PARTS, MODELS, METHODS, DEFINITIONS, DOCUMENTATION),
+    *(PACKAGES, PARTS, MODELS, METHODS, VALUES, DEFINITIONS, DOCUMENTATION),
     *(CLASSES, UNPAIRED_FIELDS, FIELDS, UNIONS, ENUMS, ALIASES),
 )
 RULES: Mapping[str, Rule] = {rule.id: rule for table in _TABLES for rule in table.rules}
@@ -88,7 +89,7 @@ def _types(models: ModelPair) -> Iterator[DiffFinding]:
         before, after = old_carriers.get(name, {}), new_carriers.get(known, {})
         for found in compare_definitions(models, models.old.by_name[name], models.new.by_name[known]):
             yield replace(found, wire=_wire(found.effect, before, after), carriers=_carriers(after or before))
-    for found in MODELS.find(models):
+    for found in (*MODELS.find(models), *VALUES.find(models)):
         name = found.place.type or ""
         yield replace(found, carriers=_carriers(new_carriers.get(name) or old_carriers.get(name, {})))
 

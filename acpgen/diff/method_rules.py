@@ -148,8 +148,9 @@ def _gate_changed(models: ModelPair, old: ir.Method, new: ir.Method) -> Iterator
 
 
 def states_gates(model: ir.Model) -> bool:
-    """Whether the capabilities that methods need are known: the schema itself does not state them."""
-    return model.release is not None or any(method.gate is not None for method in model.methods)
+    """Whether the capabilities that methods and values need are known: the schema itself does not state them."""
+    known = (*model.gated_values, *(method for method in model.methods if method.gate is not None))
+    return model.release is not None or bool(known)
 
 
 def _callers_by_gate(models: ModelPair, old: ir.Method, new: ir.Method) -> tuple[Side, ...]:

@@ -50,7 +50,7 @@ class RecordView:
         gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in self.parts[1:]]
         arguments = [literal(self._method.wire), literal(self._method.name), takes, *gives]
         if self._method.gate is not None:
-            arguments.append(_gate_argument(self._method.gate, self._model))
+            arguments.append(gate_record(self._method.gate, self._model, indent=8, start="capability="))
         if self._method.side != side.value:
             arguments.append(Code(f"side={literal(self._method.side)}"))
         if self._method.origin != self._model.origin:
@@ -122,14 +122,14 @@ def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:
     return sorted(methods, key=lambda each: (places[each.wire], each.kind is not ir.MethodKind.REQUEST))
 
 
-def _gate_argument(gate: Gate, model: ir.Model) -> Code:
-    """The argument `capability` of a record: that of a capability gate."""
+def gate_record(gate: Gate, model: ir.Model, *, indent: int, start: str = "") -> Code:
+    """The record of a capability gate, at `indent`, after the text `start`."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
     arguments = [identifier(TYPES + root), paths, literal(_opening_value(ir.Ref(root), gate.paths[0], model))]
     if (but := tags_that_do_not_count(gate, model)) is not None:
         arguments.append(tuple_of([literal(but[0]), tuple_of(map(literal, but[1]))]))
-    return Code(enclosed("capability=Gate(", arguments, "),", indent=8)[:-1])
+    return Code(enclosed(f"{start}Gate(", arguments, "),", indent=indent)[:-1])
 
 
 def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> str | None:

@@ -9,8 +9,10 @@ from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_view, used_directions
 from acpgen.emit.details import DetailsView
+from acpgen.emit.gated_values import gated_value_records
 from acpgen.emit.imports import imported, isort_key, standard_imports, used
 from acpgen.emit.method_tables import TableView
+from acpgen.emit.needs import with_needs
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, dotted, make_environment, place
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
@@ -102,7 +104,7 @@ def _role(environment: Environment, view: RoleView) -> str:
 
 
 def _types(environment: Environment, model: ir.Model) -> str:
-    body = render_types(model, environment)
+    body = render_types(with_needs(model), environment)
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     order = "The messages come in the order of a conversation, each with what it consists of. " if model.methods else ""
@@ -157,8 +159,9 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
     tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
     views = [view for table in tables for view in table.views]
     parts = [found for view in views for part in view.parts for found in types_in(part)]
-    uses_gates = any(view.is_gated for view in views)
-    records = [*(["Gate"] if uses_gates else []), "Method", *(["Payload"] if views else []), "methods"]
+    gated = gated_value_records(model, [role.record for role in roles])
+    uses_gates = bool(gated) or any(view.is_gated for view in views)
+    records = [*(["Gate"] if uses_gates else []), "GatedValues", "Method", *(["Payload"] if views else []), "methods"]
     standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if ir.AnyJson() in parts else [])}}
     if versions is not None:
         records = sorted([*records, *versions.record_names], key=isort_key)
@@ -168,6 +171,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         versions=versions,
         standard=standard_imports(standard),
         tables=tables,
+        gated_values=gated,
         readers=listed(sorted({reader for view in views for reader in view.readers})),
         records=listed(map(identifier, records)),
         dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),

@@ -152,7 +152,7 @@ def _folders(
                 modules=modules,
                 exports=exports,
                 helpers=copy_helpers(
-                    models[0].protocol, roles, _private(modules, ".") | follows | known_exports(models[0]), parts
+                    models[0].protocol, roles, _private(modules, ".") | _for_helpers(follows, models[0]), parts
                 ),
             )
         ]
@@ -190,10 +190,13 @@ def _version_folder(
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(
-            model.protocol, roles, _private(root.modules, "..") | follows | known_exports(model), parts
-        ),
+        helpers=copy_helpers(model.protocol, roles, _private(root.modules, "..") | _for_helpers(follows, model), parts),
     )
+
+
+def _for_helpers(follows: Mapping[str, list[str]], model: ir.Model) -> dict[str, list[str]]:
+    """The names by module that helpers may import: those that are public, and data for them alone."""
+    return {**follows, **known_exports(model), ".methods": [*follows[".methods"], "GATED_VALUES"]}
 
 
 def _private(modules: Iterable[str], up: str) -> dict[str, list[str]]:

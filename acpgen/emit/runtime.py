@@ -78,7 +78,8 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "advertising": ("advertise",),
-    "capabilities": ("CapabilityError",),
+    "capabilities": (),
+    "closed_gates": ("CapabilityError",),
     "connection": ("Connection",),
     "endpoint": (),
     "in_flight": (),

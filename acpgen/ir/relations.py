@@ -10,6 +10,9 @@ from acpgen.ir.order import members
 
 Resolved = ir.Struct | ir.TaggedUnion | ir.UntaggedUnion | ir.TypeExpr
 
+Attribute = tuple[str, str]
+"""A class, and the name of an attribute of it."""
+
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
 
@@ -25,6 +28,19 @@ def without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases, of values other than the null that it admits."""
     found = resolved(expression, model)
     return resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
+
+
+def follow(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> tuple[Attribute | None, ir.TypeExpr]:
+    """The attribute at the end of `path`, starting from a value of the type, and its type."""
+    attribute = None
+    for wire in path:
+        definition = model.definition(without_null(expression, model))
+        fields = definition.fields if isinstance(definition, ir.Struct) else ()
+        field = next((each for each in fields if each.wire == wire), None)
+        if definition is None or field is None:
+            return None, expression
+        attribute, expression = (definition.name, field.name), field.type
+    return attribute, expression
 
 
 def concrete(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:

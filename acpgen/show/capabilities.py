@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.relations import without_null
+from acpgen.ir.relations import Attribute, follow, without_null
 from acpgen.schema.gates import Gate
-
-Attribute: TypeAlias = tuple[str, str]
-"""A class, and the name of an attribute of it."""
 
 
 def needed_by(gated: Iterable[tuple[str, Gate]], model: ir.Model) -> Mapping[Attribute, list[str]]:
@@ -20,7 +16,7 @@ def needed_by(gated: Iterable[tuple[str, Gate]], model: ir.Model) -> Mapping[Att
     found: defaultdict[Attribute, list[str]] = defaultdict(list)
     for name, gate in gated:
         for path in gate.paths:
-            attribute, _ = _follow(ir.Ref(names.class_name(gate.root)), path, model)
+            attribute, _ = follow(ir.Ref(names.class_name(gate.root)), path, model)
             if attribute is not None and name not in found[attribute]:
                 found[attribute].append(name)
     return found
@@ -40,20 +36,7 @@ def by_type(model: ir.Model) -> Mapping[str, list[ir.GatedValue]]:
 
 def value_type(gated: ir.GatedValue, model: ir.Model) -> str | None:
     """The name of the union or enum that has the value, itself or as a tag."""
-    _, expression = _follow(ir.Ref(gated.definition), gated.properties, model)
+    _, expression = follow(ir.Ref(gated.definition), gated.properties, model)
     found = without_null(expression, model)
     definition = model.definition(without_null(found.item, model) if isinstance(found, ir.ListOf) else found)
     return definition.name if definition is not None else None
-
-
-def _follow(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> tuple[Attribute | None, ir.TypeExpr]:
-    """The attribute at the end of `path`, starting from a value of the type, and its type."""
-    attribute = None
-    for wire in path:
-        definition = model.definition(without_null(expression, model))
-        fields = definition.fields if isinstance(definition, ir.Struct) else ()
-        field = next((each for each in fields if each.wire == wire), None)
-        if definition is None or field is None:
-            return None, expression
-        attribute, expression = (definition.name, field.name), field.type
-    return attribute, expression

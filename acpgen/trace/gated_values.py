@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from acpgen.ir import model as ir
+from acpgen.ir.gated_places import gated_by_definition
 from acpgen.ir.order import parts
 from acpgen.schema.document import join
 from acpgen.schema.walk import closure
@@ -21,7 +22,7 @@ class GatedValues:
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
-        self._of = _by_definition(model)
+        self._of = gated_by_definition(model)
         users = defaultdict[str, set[str]](set)
         for definition in model.definitions:
             for name in parts(definition):
@@ -55,17 +56,6 @@ class GatedValues:
             case ir.TaggedUnion() | ir.UntaggedUnion() as union:
                 if (member := _member(union, value, self._model)) is not None:
                     yield from self.find(member, value, at=at)
-
-
-def _by_definition(model: ir.Model) -> Mapping[str, list[ir.GatedValue]]:
-    """The gated values of each definition; a class has those of its base, too."""
-    found = defaultdict[str, list[ir.GatedValue]](list)
-    for gated in model.gated_values:
-        found[gated.definition].append(gated)
-    for definition in model.definitions:  # in an order in which each base precedes its use
-        if isinstance(definition, ir.Struct) and definition.base is not None and definition.base in found:
-            found[definition.name] += found[definition.base]
-    return found
 
 
 def _member(union: ir.TaggedUnion | ir.UntaggedUnion, value: Any, model: ir.Model) -> ir.TypeExpr | None:

@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import Cancellation, Gate, Introduction, Method, Negotiation, Payload, ProtocolInfo, methods
+from ._runtime._base import (
+    Cancellation,
+    Gate,
+    GatedValues,
+    Introduction,
+    Method,
+    Negotiation,
+    Payload,
+    ProtocolInfo,
+    methods,
+)
 from ._runtime.dispatch import Codec, negotiated
 
 if TYPE_CHECKING:
@@ -232,3 +242,45 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     ),
 )
 """The methods that the client handles, by wire name."""
+
+
+GATED_VALUES: Final[tuple[GatedValues, ...]] = (
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "auth", "terminal"),), "true"),
+        (("result", "initialize", ("authMethods", None, ("type", "terminal"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "elicitation", "form"),), "{}"),
+        (("request", "elicitation/create", (("mode", "form"),)),),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "elicitation", "url"),), "{}"),
+        (("request", "elicitation/create", (("mode", "url"),)),),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "session", "configOptions", "boolean"),), "{}"),
+        (
+            ("result", "session/new", ("configOptions", None, ("type", "boolean"))),
+            ("result", "session/load", ("configOptions", None, ("type", "boolean"))),
+            ("result", "session/resume", ("configOptions", None, ("type", "boolean"))),
+            ("result", "session/set_config_option", ("configOptions", None, ("type", "boolean"))),
+            (
+                "notification",
+                "session/update",
+                ("update", ("sessionUpdate", "config_option_update"), "configOptions", None, ("type", "boolean")),
+            ),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "session", "compaction"),), "{}"),
+        (
+            ("notification", "session/update", ("update", ("sessionUpdate", "compaction_summary_chunk"))),
+            ("notification", "session/update", ("update", ("sessionUpdate", "compaction_update"))),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("clientCapabilities", "session", "notices"),), "{}"),
+        (("notification", "session/update", ("update", ("sessionUpdate", "notice"))),),
+    ),
+)
+"""What is sent only to a peer with a capability: for each, the places in messages of this side."""

@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import Cancellation, Gate, Introduction, Method, Negotiation, Payload, ProtocolInfo, methods
+from ._runtime._base import (
+    Cancellation,
+    Gate,
+    GatedValues,
+    Introduction,
+    Method,
+    Negotiation,
+    Payload,
+    ProtocolInfo,
+    methods,
+)
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -241,3 +251,44 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     ),
 )
 """The methods that the client handles, by wire name."""
+
+
+GATED_VALUES: Final[tuple[GatedValues, ...]] = (
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "additionalDirectories"),), "{}"),
+        (
+            ("request", "session/new", ("additionalDirectories",)),
+            ("request", "session/load", ("additionalDirectories",)),
+            ("request", "session/resume", ("additionalDirectories",)),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "mcpCapabilities", "http"),), "true"),
+        (
+            ("request", "session/new", ("mcpServers", None, ("type", "http"))),
+            ("request", "session/load", ("mcpServers", None, ("type", "http"))),
+            ("request", "session/resume", ("mcpServers", None, ("type", "http"))),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "mcpCapabilities", "sse"),), "true"),
+        (
+            ("request", "session/new", ("mcpServers", None, ("type", "sse"))),
+            ("request", "session/load", ("mcpServers", None, ("type", "sse"))),
+            ("request", "session/resume", ("mcpServers", None, ("type", "sse"))),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "promptCapabilities", "audio"),), "true"),
+        (("request", "session/prompt", ("prompt", None, ("type", "audio"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "promptCapabilities", "image"),), "true"),
+        (("request", "session/prompt", ("prompt", None, ("type", "image"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("agentCapabilities", "promptCapabilities", "embeddedContext"),), "true"),
+        (("request", "session/prompt", ("prompt", None, ("type", "resource"))),),
+    ),
+)
+"""What is sent only to a peer with a capability: for each, the places in messages of this side."""

@@ -324,6 +324,8 @@ class AuthMethodTerminal(WithMeta):
     """Login in a terminal: the client starts the agent program as another, interactive process, and only exit status 0
     is success. Agents must not offer it unless the client enabled terminal authentication, and clients must not use
     it with `authenticate`.
+
+    Needs `clientCapabilities.auth.terminal` in `InitializeRequest`.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -412,7 +414,7 @@ class NewSessionRequest(WithMeta):
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of further roots the session may work in; empty or absent adds none. Relative paths still resolve
-    against `cwd`.
+    against `cwd`. Needs `agentCapabilities.sessionCapabilities.additionalDirectories` in `InitializeResponse`.
     """
     mcp_servers: list[McpServer]
     """MCP servers for the agent to connect to in this session."""
@@ -572,7 +574,10 @@ class SessionConfigOptionSelect(WithMeta):
 
 
 class SessionConfigOptionBoolean(WithMeta):
-    """Setting that is either on or off."""
+    """Setting that is either on or off.
+
+    Needs `clientCapabilities.session.configOptions.boolean` in `InitializeRequest`.
+    """
 
     id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -674,7 +679,8 @@ class LoadSessionRequest(WithMeta):
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. The
-    list may differ from earlier ones provided `cwd` is still that of the session.
+    list may differ from earlier ones provided `cwd` is still that of the session. Needs
+    `agentCapabilities.sessionCapabilities.additionalDirectories` in `InitializeResponse`.
     """
     session_id: SessionId
     """Which session to reopen."""
@@ -765,7 +771,8 @@ class ResumeSessionRequest(WithMeta):
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
-    different list than last time is fine while `cwd` is still that of the session.
+    different list than last time is fine while `cwd` is still that of the session. Needs
+    `agentCapabilities.sessionCapabilities.additionalDirectories` in `InitializeResponse`.
     """
     mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers the agent connects to for the reopened session."""
@@ -889,7 +896,9 @@ class PromptRequest(WithMeta):
     prompt: list[ContentBlock]
     """The message, as content blocks. Agents must accept `text` and `resource_link`; clients must send other kinds only
     as `promptCapabilities` allows. Where allowed, prefer `resource` for context: it saves round trips and reaches
-    what the agent cannot.
+    what the agent cannot. `audio` needs `agentCapabilities.promptCapabilities.audio` in `InitializeResponse`.
+    `image` needs `agentCapabilities.promptCapabilities.image` in `InitializeResponse`. `resource` needs
+    `agentCapabilities.promptCapabilities.embeddedContext` in `InitializeResponse`.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that the schema does not name, unchanged."""
@@ -1524,7 +1533,10 @@ class CreateElicitationRequestFormRequest(ElicitationRequestScope):
 
 
 CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | CreateElicitationRequestFormRequest
-"""The client builds a form from the schema supplied and has the user fill it in."""
+"""The client builds a form from the schema supplied and has the user fill it in.
+
+Needs `clientCapabilities.elicitation.form` in `InitializeRequest`.
+"""
 
 
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
@@ -1560,7 +1572,10 @@ class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
 
 
 CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | CreateElicitationRequestUrlRequest
-"""The client sends the user to a web address."""
+"""The client sends the user to a web address.
+
+Needs `clientCapabilities.elicitation.url` in `InitializeRequest`.
+"""
 
 
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):

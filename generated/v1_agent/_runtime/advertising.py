@@ -55,7 +55,8 @@ def advertise(handler: Handler | type[Handler], message: T, **decided: Any) -> T
     for path in _declared(handler, type(message)):
         draft.open(path)
     _LEFT_OUT[handler if isinstance(handler, type) else type(handler)] = draft.closed
-    return draft.message()
+    found: T = draft.message()
+    return found
 
 
 class _Draft:
@@ -93,7 +94,8 @@ class _Draft:
             self._open(path, wins=False)
 
     def _open(self, path: Path, *, wins: bool) -> None:
-        for value in (True, {}):
+        smallest: tuple[Any, ...] = (True, {})
+        for value in smallest:
             opened = _with(self._raw, path, value, wins=wins)
             if opened is None:  # it is said already
                 return

@@ -9,18 +9,10 @@ from typing import Any, Literal
 
 from ._base import Gate, Record
 from .advertising import warn_of_differences
+from .closed_gates import Check, Place, checks, closed_places
 from .dispatch import Handler, wire_name
 from .gates import is_open
 from .introduction import Provisional, introduced, introduction_text, names_in
-
-
-class CapabilityError(Exception):
-    """The peer has not advertised the capability that `method` needs, so nothing was sent."""
-
-    def __init__(self, method: str, gate: Gate) -> None:
-        self.method = method
-        self.gate = gate
-        super().__init__(f"{method} needs {gate}, which the peer has not advertised in {gate.advertised_in.__name__}")
 
 
 class Advertised(Record):
@@ -42,7 +34,9 @@ class Capabilities:
         self._is_checked = is_checked
         self._dumps = dumps
         methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
+        self._gates_of_values = {values.capability for values in handler.GATED_VALUES}
         kinds = {method.capability.advertised_in for method in methods if method.capability is not None}
+        kinds.update(gate.advertised_in for gate in self._gates_of_values)
         how = handler.PROTOCOL.negotiation
         self._advertising = {
             (method.name, part): kind
@@ -58,22 +52,27 @@ class Capabilities:
         part: Literal["params", "result"] = "params" if how is not None and how.method in handler.METHODS else "result"
         self._introducing = self._advertising.get((how.method, part)) if how is not None else None
         self._names = names_in(handler.PROTOCOL, part)
+        self.request_checks: dict[str, Check] = {}
+        """The checks of requests that may need what the peer has not advertised, by their methods."""
+        self.notification_checks: dict[str, Check] = {}
+        self.closed_results: dict[str, list[Place]] = {}
+        """The places in results that the peer has not advertised."""
+        self._close()
 
     # --- Gates ---------------------------------------------------------------------------------------------------
 
-    def check_request(self, method: str) -> None:
-        """Raise `CapabilityError` if the peer has not advertised what the request needs."""
-        if (gate := self._request_gates.get(method)) is not None:
-            self._check(method, gate)
+    def _close(self) -> None:
+        """Find out what is closed, after a change of what is open. What is not checked is open."""
+        if self._is_checked:
+            requests, notifications, self.closed_results = (
+                closed_places(kind, self._handler.GATED_VALUES, self._allows)
+                for kind in ("request", "notification", "result")
+            )
+            self.request_checks = checks(self._closed(self._request_gates), requests)
+            self.notification_checks = checks(self._closed(self._notification_gates), notifications)
 
-    def check_notification(self, method: str) -> None:
-        """Raise `CapabilityError` if the peer has not advertised what the notification needs."""
-        if (gate := self._notification_gates.get(method)) is not None:
-            self._check(method, gate)
-
-    def _check(self, method: str, gate: Gate) -> None:
-        if self._is_checked and not self._allows(gate):
-            raise CapabilityError(method, gate)
+    def _closed(self, gates: dict[str, Gate]) -> dict[str, Gate]:
+        return {method: gate for method, gate in gates.items() if not self._allows(gate)}
 
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none.
@@ -98,7 +97,7 @@ class Capabilities:
 
     def _read(self, kind: Any, raw: Any) -> Advertised:
         """What the message `raw`, of the type `kind`, advertises of the peer."""
-        known = {*self._request_gates.values(), *self._notification_gates.values()}
+        known = {*self._request_gates.values(), *self._notification_gates.values(), *self._gates_of_values}
         gates = frozenset(gate for gate in known if gate.advertised_in is kind and is_open(gate, raw))
         text = introduction_text(raw, self._names, self._dumps) if kind is self._introducing else None
         return Advertised(kind, gates, text)
@@ -112,23 +111,27 @@ class Capabilities:
             return None
         found = self._read(kind, params)
         self._advertised[kind].begin(found)
+        self._close()
         return found
 
     def end(self, advertised: Advertised, *, keep: bool) -> None:
         """Keep what a request has advertised that has succeeded, unless an earlier one has; forget that of others."""
         self._advertised[advertised.kind].end(advertised, keep=keep)
+        self._close()
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
         kind = self._advertising.get((method, "result"))
         if kind is not None:
             self._advertised[kind].replace(self._read(kind, result))
+            self._close()
 
     def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
         """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
         kind = self._advertising.get((method, part))
         if kind is not None:
             self._advertised[kind].replace(self._read(kind, raw))
+            self._close()
             warn_of_differences(self._handler, kind, raw)
 
 

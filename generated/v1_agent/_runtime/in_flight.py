@@ -102,6 +102,11 @@ class InFlight:
         self._deferred: set[object] = set()  # ids of those that `answer` answers
         self._unanswered = 0  # of these, those whose responses are not sent
 
+    @staticmethod
+    def responds(task: asyncio.Task[Any] | None) -> bool:
+        """True for the task that runs the handler of a request, and sends the response before it ends."""
+        return task is not None and getattr(task.get_coro(), "cr_code", None) is InFlight._respond.__code__
+
     def serve(
         self,
         on_request: Callable[[str, Any], Coroutine[Any, Any, Any]],

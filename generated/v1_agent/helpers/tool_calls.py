@@ -104,8 +104,9 @@ class RunningToolCall:
 
     `reported` is the call as the client has it: its id, and everything that was reported so far.
 
-    The methods raise what `client.session_update` raises, and `RuntimeError` before the block has started. A report
-    that has begun is sent in full and in order, even if the task is cancelled meanwhile. An object is for one block.
+    The methods raise what `client.session_update` raises, and `RuntimeError` before the block has started, and after
+    the end of the turn that has ended a call of `ToolCalls`. A report that has begun is sent in full and in order, even
+    if the task is cancelled meanwhile. An object is for one block.
     """
 
     def __init__(self, client: RemoteClient, session_id: str, first: ToolCallUpdate) -> None:
@@ -114,6 +115,7 @@ class RunningToolCall:
         self._session_id = session_id
         self._is_started = False
         self._is_refused = False
+        self._is_turn_over = False
         self._order = asyncio.Lock()
 
     @property
@@ -137,7 +139,7 @@ class RunningToolCall:
     ) -> None:
         match error:
             case None:
-                await self._report(self._end("failed" if self._is_refused else "completed"))
+                await self.end()
             case KeyboardInterrupt() | SystemExit():
                 pass  # the event loop stops
             case GeneratorExit():  # a generator or a coroutine is closed, so this must not wait
@@ -150,7 +152,7 @@ class RunningToolCall:
 
     async def _end_after_error(self, status: ToolCallStatus) -> None:
         with contextlib.suppress(Exception):  # the connection may be gone, and what the block raised matters more
-            await self._report(self._end(status))
+            await asyncio.shield(self._start_sending(self._end(status)))
 
     def _end(self, status: ToolCallStatus, **known: Any) -> Reports:
         if self.reported.status not in _ENDED:
@@ -197,6 +199,8 @@ class RunningToolCall:
 
         By default the status is `completed`, or `failed` if permission was refused.
         """
+        if self._is_turn_over:
+            return
         end = status or ("failed" if self._is_refused else "completed")
         known = {"content": content, "locations": locations, "raw_output": raw_output, "meta": meta}
         await self._report(self._end(CANCELLED if end == "cancelled" else end, **known))
@@ -255,6 +259,7 @@ class RunningToolCall:
             )
 
         answer = await (ask(options) if memory is None else memory.answer(self, options, ask))
+        self._check_turn()  # it may have ended meanwhile: what is allowed now must not run any more
         self._is_refused = not answer
         if answer and self.reported.status == "pending":
             await self.update(status="in_progress")
@@ -264,7 +269,12 @@ class RunningToolCall:
         """Send in a task of its own, so that a cancellation ends the waiting and not the sending."""
         if not self._is_started:
             raise RuntimeError("this tool call was not reported yet: use it with `async with`")
+        self._check_turn()
         await asyncio.shield(self._start_sending(reports))
+
+    def _check_turn(self) -> None:
+        if self._is_turn_over:
+            raise RuntimeError("the turn of this tool call has ended, and the call with it: report nothing more of it")
 
     def _start_sending(self, reports: Reports) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._send(reports))
@@ -277,6 +287,16 @@ class RunningToolCall:
             for update, reported in reports:
                 await self._client.session_update(session_update(self._session_id, update))
                 self.reported = reported
+
+    async def _end_with_turn(self, status: ToolCallStatus) -> None:
+        self._is_turn_over = True
+        await asyncio.shield(self._start_sending(self._end(status)))
+
+
+async def end_with_turn(calls: Iterable[RunningToolCall], *, is_cancelled: bool) -> None:
+    """Report the end of those that are open, after what has begun. All that comes later is refused."""
+    status = CANCELLED if is_cancelled else "failed"
+    await asyncio.gather(*(call._end_with_turn(status) for call in calls))  # pyright: ignore[reportPrivateUsage]
 
 
 def _finish(task: asyncio.Task[None]) -> None:

@@ -8,7 +8,7 @@ from .._runtime._base import notifications, requests
 from .._runtime.decision import asks
 from .._runtime.dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, GATED_VALUES, PROTOCOL_INFO
 # fmt: off
 from .types import (
     AuthenticateRequest, AuthenticateResponse,
@@ -155,6 +155,7 @@ class Agent(Handler):
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = requests(AGENT_METHODS)
     NOTIFICATIONS = notifications(AGENT_METHODS)
+    GATED_VALUES = GATED_VALUES
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client

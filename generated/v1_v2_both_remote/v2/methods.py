@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import codec, types
-from .._runtime._base import Gate, Method, Payload, methods
+from .._runtime._base import Gate, GatedValues, Method, Payload, methods
 from .._runtime.dispatch import Codec, negotiated
 from ..methods import PROTOCOLS
 
@@ -262,3 +262,53 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     ),
 )
 """The methods that the client handles, by wire name."""
+
+
+GATED_VALUES: Final[tuple[GatedValues, ...]] = (
+    GatedValues(
+        Gate(types.InitializeRequest, (("capabilities", "auth", "terminal"),), "{}"),
+        (("result", "initialize", ("authMethods", None, ("type", "terminal"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("capabilities", "elicitation", "form"),), "{}"),
+        (("request", "elicitation/create", (("mode", "form"),)),),
+    ),
+    GatedValues(
+        Gate(types.InitializeRequest, (("capabilities", "elicitation", "url"),), "{}"),
+        (("request", "elicitation/create", (("mode", "url"),)),),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "mcp", "http"),), "{}"),
+        (
+            ("request", "session/new", ("mcpServers", None, ("type", "http"))),
+            ("request", "session/resume", ("mcpServers", None, ("type", "http"))),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "mcp", "stdio"),), "{}"),
+        (
+            ("request", "session/new", ("mcpServers", None, ("type", "stdio"))),
+            ("request", "session/resume", ("mcpServers", None, ("type", "stdio"))),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "additionalDirectories"),), "{}"),
+        (
+            ("request", "session/new", ("additionalDirectories",)),
+            ("request", "session/resume", ("additionalDirectories",)),
+        ),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "prompt", "audio"),), "{}"),
+        (("request", "session/prompt", ("prompt", None, ("type", "audio"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "prompt", "image"),), "{}"),
+        (("request", "session/prompt", ("prompt", None, ("type", "image"))),),
+    ),
+    GatedValues(
+        Gate(types.InitializeResponse, (("capabilities", "session", "prompt", "embeddedContext"),), "{}"),
+        (("request", "session/prompt", ("prompt", None, ("type", "resource"))),),
+    ),
+)
+"""What is sent only to a peer with a capability: for each, the places in messages of this side."""

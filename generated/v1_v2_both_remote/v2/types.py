@@ -234,6 +234,8 @@ class AuthMethodTerminal(WithMeta):
     """Sign-in in a terminal: the client starts the agent program as another, interactive process; exit status 0 is
     success, anything else failure. Offer it only if the client enabled terminal authentication; it must never be
     passed to `auth/login`.
+
+    Needs `capabilities.auth.terminal` in `InitializeRequest`.
     """
 
     type: Literal["terminal"] = "terminal"
@@ -330,8 +332,8 @@ class NewSessionRequest(WithMeta):
     cwd: AbsolutePath
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     additional_directories: list[AbsolutePath] | UnsetType = UNSET
-    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against
-    `cwd`.
+    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against `cwd`.
+    Needs `capabilities.session.additionalDirectories` in `InitializeResponse`.
     """
     mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers for the agent to connect to in this session."""
@@ -653,7 +655,8 @@ class ResumeSessionRequest(WithMeta):
     """
     additional_directories: list[AbsolutePath] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
-    different list than last time is fine while `cwd` is still that of the session.
+    different list than last time is fine while `cwd` is still that of the session. Needs
+    `capabilities.session.additionalDirectories` in `InitializeResponse`.
     """
     mcp_servers: list[McpServer] | UnsetType = UNSET
     """Every MCP server the client provides for the session; omitted or `[]` means none. Agents should not bring back
@@ -822,7 +825,9 @@ class PromptRequest(WithMeta):
     prompt: list[ContentBlock]
     """Content of the message, never an empty array (agents may fail it with `-32602`). `text` and `resource_link`
     always work; clients must use other kinds only if `session.prompt` enables them. Prefer `resource` over a link
-    then.
+    then. `audio` needs `capabilities.session.prompt.audio` in `InitializeResponse`. `image` needs
+    `capabilities.session.prompt.image` in `InitializeResponse`. `resource` needs
+    `capabilities.session.prompt.embeddedContext` in `InitializeResponse`.
     """
 
 
@@ -1510,7 +1515,10 @@ class CreateElicitationRequestFormRequest(ElicitationRequestScope):
 
 
 CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | CreateElicitationRequestFormRequest
-"""The client builds a form from the schema supplied and has the user fill it in."""
+"""The client builds a form from the schema supplied and has the user fill it in.
+
+Needs `capabilities.elicitation.form` in `InitializeRequest`.
+"""
 
 
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
@@ -1546,7 +1554,10 @@ class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
 
 
 CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | CreateElicitationRequestUrlRequest
-"""The client sends the user to a web address."""
+"""The client sends the user to a web address.
+
+Needs `capabilities.elicitation.url` in `InitializeRequest`.
+"""
 
 
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):

@@ -15,7 +15,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from .._base import UNSET
-from ..capabilities import CapabilityError
+from ..closed_gates import CapabilityError
 from ..dispatch import ConnectionClosed
 from ..errors import InvalidParamsError, RequestCancelledError, RequestError
 from ..types import (

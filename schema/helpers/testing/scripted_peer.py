@@ -9,9 +9,13 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from .._base import Gate, Method
+from ..closed_gates import closed_places, find_closed
 from ..errors import InternalError, MethodNotFoundError, RequestError
+from ..gates import is_open
+from ..methods import GATED_VALUES
 from ..transport import ByteTransport
 
 __all__: list[str] = []
@@ -29,18 +33,24 @@ class ScriptedPeer:
 
     `received` has all messages of the other side in order; a line that is no JSON is a str. It grows without a limit.
     Requests are answered from `answers` by their methods; those that are not there get "method not found".
+    `not_advertised` says which of them need a capability that this side has not advertised, or have a value that does.
     """
 
+    METHODS: Mapping[str, Method] = {}
+    """The methods of this side."""
     wait_seconds: float | None = None
     """How long `until` and `request` wait for the next message before they raise `asyncio.TimeoutError`."""
 
     def __init__(self, answers: Mapping[str, Answer] | None) -> None:
         self.answers: dict[str, Answer] = dict(answers or {})
         self.received: list[Any] = []
+        self.not_advertised: list[str] = []
         self.is_closed = False
         """True once the other side has closed the connection."""
         self._transport: ByteTransport | None = None
+        self._advertised: Any = None
         self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._asked: dict[int, str] = {}
         self._sent = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._news: asyncio.Future[None] | None = None
@@ -68,6 +78,9 @@ class ScriptedPeer:
         """
         number, self._sent = self._sent, self._sent + 1
         future = self._pending[number] = asyncio.get_running_loop().create_future()
+        self._asked[number] = method
+        if method == "initialize":
+            self._advertised = params
         try:
             await self.send(id=number, method=method, params=params)
             return await asyncio.wait_for(future, self.wait_seconds)
@@ -170,16 +183,37 @@ class ScriptedPeer:
         self.received.append(message)
         match message:
             case {"method": str(method), "id": number}:
+                self._check("request", method, message.get("params"))
                 self.start(self._respond(number, method, message.get("params")))
             case {"method": str(method)}:
+                self._check("notification", method, message.get("params"))
                 self.notified(method, message.get("params"))
             case {"id": int(number)} if number in self._pending and not self._pending[number].done():
                 if "error" in message:
                     self._pending[number].set_exception(RequestError.from_json(message["error"]))
                 else:
+                    self._check("result", self._asked[number], message.get("result"))
                     self._pending[number].set_result(message.get("result"))
             case _:
                 pass
+
+    def _check(self, kind: Literal["request", "notification", "result"], method: str, message: Any) -> None:
+        """Note what needs a capability that this side has not advertised. Before `initialize`, nothing is known."""
+        if self._advertised is None:
+            return
+        record = None if kind == "result" else self.METHODS.get(method)
+        gate = None if record is None else ((kind == "notification" and record.notification) or record).capability
+        places = closed_places(kind, GATED_VALUES, self._has).get(method, ())
+        values = [(str(each), each.gate) for each in find_closed(message, places)]
+        for value, needed in values if gate is None or self._has(gate) else [("", gate)]:
+            self.not_advertised.append(f"{'the result of ' * (kind == 'result')}{method}{value} needs {needed}")
+
+    def _has(self, gate: Gate) -> bool:
+        return gate.advertised_in is not self.advertising() or is_open(gate, self._advertised)
+
+    def advertising(self) -> Any:
+        """The type of the message in which this side advertises its capabilities."""
+        raise NotImplementedError
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine beside the others, until the connection ends at most."""
@@ -197,6 +231,8 @@ class ScriptedPeer:
     async def _respond(self, number: Any, method: str, params: Any) -> None:
         try:
             outcome = {"result": await self.handle(method, params)}
+            if method == "initialize":
+                self._advertised = outcome["result"]
         except RequestError as error:
             outcome = {"error": error.to_json()}
         except (asyncio.CancelledError, ConnectionError):

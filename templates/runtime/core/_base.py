@@ -339,6 +339,22 @@ class Gate(Record):
         return " or ".join(".".join(path) for path in self.paths) + others
 
 
+Step: TypeAlias = "str | tuple[str | None, str] | None"
+"""The property of this name; or a tag and its text, which is that of the value itself without a tag; or, for None, each
+item of an array or a map."""
+
+
+class GatedValues(Record):
+    """Values that may be sent only if the peer has advertised a capability.
+
+    Each of the `places` is the kind and the method of a message, and the steps to the value from the params or the
+    result. Null and an empty array say nothing, and need no capability.
+    """
+
+    capability: Gate
+    places: tuple[tuple[Literal["request", "notification", "result"], str, tuple[Step, ...]], ...]
+
+
 class Payload(Record):
     """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 

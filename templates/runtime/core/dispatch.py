@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, GatedValues, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, path_text
 from ._lenient import Drop, drop, drops_belong_to, reporting_drops
 from .gates import opens, value_at
@@ -106,6 +106,7 @@ class Handler:
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Method]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
+    GATED_VALUES: ClassVar[tuple[GatedValues, ...]] = ()
     ADVERTISES: ClassVar[tuple[str, ...]] = ()
     """Capabilities that do not follow from methods, such as `promptCapabilities.image`: `advertise` adds those of all
     classes that a class extends."""
@@ -199,12 +200,14 @@ class Remote:
         found: Mapping[str, Any] | None = getattr(self._peer, "announced", None)
         return found
 
-    def _said(self, name: str, kind: Any) -> Any:
+    def _said(self, name: str, kind: type[T]) -> T | None:
         """What the peer has said of itself in a property; None before. What does not fit is as if it were absent."""
         if (said := self._announced()) is not None:
-            for raw in (said.get(name), {}):
+            values: tuple[Any, ...] = (said.get(name), {})
+            for raw in values:
                 with suppress(DecodeError):
-                    return self.CODEC.decode(kind, raw)
+                    found: T = self.CODEC.decode(kind, raw)
+                    return found
         return None
 
     if not TYPE_CHECKING:

@@ -27,7 +27,8 @@ class Provisional(Generic[T]):
     @property
     def latest(self) -> T | None:
         """What counts; None if nothing was brought yet."""
-        return (self._kept or self._handled or [None])[-1]
+        found = self._kept or self._handled
+        return found[-1] if found else None
 
     def begin(self, brought: T) -> None:
         """Take what a request brings that is handled now."""

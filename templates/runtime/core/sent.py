@@ -80,7 +80,7 @@ def _part_of(message: Message, handler: Handler) -> _Part:
         answered = handler.METHODS.get(message.method)
         is_typed = answered is not None and overrides(handler, answered.handler)  # that of a fallback is raw JSON
         type_ = answered.result if answered is not None and is_typed else Any
-        return _Part(f"{_name_of(message.method, handler)} returned a result", type_)
+        return _Part(of_result(message.method, handler), type_)
     if message.kind == "error":
         return _Part(f"{_name_of(message.method, handler)} raised an error", Any)
     record = handler.PEER_METHODS.get(message.method)
@@ -88,6 +88,11 @@ def _part_of(message: Message, handler: Handler) -> _Part:
         record = record.notification
     name = message.method if record is None else record.handler
     return _Part(f"{name}{caller()} got params", Any if record is None else record.params)
+
+
+def of_result(method: str, handler: Handler) -> str:
+    """The beginning of a sentence about the result of a handler."""
+    return f"{_name_of(method, handler)} returned a result"
 
 
 def _name_of(method: str, handler: Handler) -> str:

@@ -13,6 +13,7 @@ from ..errors import RequestError
 from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
+from .closed_gates import CapabilityError, find_closed
 from .dispatch import (
     ConnectionClosed,
     Handler,
@@ -152,7 +153,8 @@ class Connection:
             endpoint.check_loop()
         if method.__class__ is not str:
             check_name(method)
-        capabilities.check_request(method)
+        if (check := capabilities.request_checks.get(method)) is not None:
+            check(params)
         if method not in capabilities.methods:
             return await endpoint.request(method, params)
         if endpoint.reason is None:
@@ -168,7 +170,8 @@ class Connection:
             endpoint.check_loop()
         if method.__class__ is not str:
             check_name(method)
-        self._capabilities.check_notification(method)
+        if (check := self._capabilities.notification_checks.get(method)) is not None:
+            check(params)
         if (rest := endpoint.send(Message("notification", params, method))) is not None:
             await rest
 
@@ -217,7 +220,10 @@ class Connection:
         self._endpoint.serve(
             partial(dispatch_request, handler, on_drop=on_drop),
             partial(dispatch_notification, handler, on_drop=on_drop),
-            routes=dict.fromkeys((*self._capabilities.methods, *negotiation, *chosen), self._agree),
+            routes={
+                **dict.fromkeys(self._capabilities.closed_results, self._answer),
+                **dict.fromkeys((*self._capabilities.methods, *negotiation, *chosen), self._agree),
+            },
             cancellation=protocol.cancellation,
             null_ids=choice.null_ids if choice is not None and self._may_change else protocol.null_ids,
         )
@@ -238,6 +244,7 @@ class Connection:
         try:
             result = await dispatch_request(handler, method, message.value, on_drop=self.options.on_drop)
             self._check_version(method, result)
+            self._check_values(method, result)
             rest = self._endpoint.send(Message("result", result, method, message.id))
             capabilities.sent(method, "result", result)
             succeeded = True
@@ -247,6 +254,26 @@ class Connection:
         if self._choice is not None and method == self._choice.method:
             self._endpoint.in_flight.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
         return Sent(rest)
+
+    async def _answer(self, message: Message) -> Any:
+        """Handle a request whose result may have a value that needs a capability."""
+        method = message.method
+        result = await dispatch_request(self._handler, method, message.value, on_drop=self.options.on_drop)
+        self._check_values(method, result)
+        return result
+
+    def _check_values(self, method: str, result: Any) -> None:
+        """Look for a value in a result that the peer has not advertised: it is logged, or raised under `check_sent`.
+
+        The handler has no caller that could do without the value, and the peer can do more with it than with an error.
+        """
+        for value in find_closed(result, self._capabilities.closed_results.get(method, ())):
+            from .sent import of_result
+
+            error = CapabilityError(method, value.gate, value=value, subject=of_result(method, self._handler))
+            if self.options.check_sent:
+                raise error
+            logger.error("%s; it is sent nevertheless", error)
 
     def _choose(self, message: Message) -> None:
         """Use the handler that a request chooses. Raises `RequestError` if there is none."""

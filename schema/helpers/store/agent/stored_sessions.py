@@ -49,7 +49,6 @@ class StoredSessions:
         self._save_seconds = save_seconds
         self._max_sessions = max_sessions
         self._has_turns = has_turns
-        self._announced: set[str] = set()
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
         """Begin a session. Raises `RequestError` if too many are open, or the folder is relative or too long."""
@@ -90,23 +89,6 @@ class StoredSessions:
         active.move_to(tuple(directories or ()))
         return active
 
-    @property
-    def announced(self) -> tuple[str, ...]:
-        """The sessions that the agent was told of."""
-        return (*self._announced,)
-
-    def announce(self, session_id: str) -> bool:
-        """Note that the agent is told of a session; false if it was before."""
-        is_new = session_id not in self._announced
-        self._announced.add(session_id)
-        return is_new
-
-    def retract(self, session_id: str) -> bool:
-        """Note that the agent is told of the end of a session; false if it does not know of it."""
-        is_known = session_id in self._announced
-        self._announced.discard(session_id)
-        return is_known
-
     def get(self, session_id: str) -> ActiveSession:
         """A session that is open. Raises `RequestError` for any other."""
         if (active := self.active.get(session_id)) is None:
@@ -136,6 +118,11 @@ class StoredSessions:
     def forget(self, session_id: str) -> None:
         """Forget that a session is open."""
         self.active.pop(session_id, None)
+
+    def forget_idle(self, session_id: str) -> None:
+        """The same for a session in which no turn runs."""
+        if not self._has_turns(session_id):
+            self.forget(session_id)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session; what was not saved is lost with it."""

@@ -9,6 +9,7 @@ from typing import Any
 from ..codec import encode
 from ..decision import explains
 from ..errors import InvalidParamsError
+from ..methods import AGENT_METHODS, CLIENT_METHODS
 from ..types import ContentBlock
 from .content import as_block
 from .scripted_peer import Answer, ScriptedPeer
@@ -52,6 +53,7 @@ def choose(*kinds: str) -> Callable[[Any], Any]:
 class ScriptedPrompts(ScriptedPeer):
     """The base of `ScriptedClient`."""
 
+    METHODS = CLIENT_METHODS
     wait_seconds = 30.0
 
     @explains
@@ -108,6 +110,10 @@ class ScriptedPrompts(ScriptedPeer):
     async def cancel(self, session_id: str) -> None:
         """Cancel the turns of a session."""
         await self.notify("session/cancel", sessionId=session_id)
+
+    def advertising(self) -> Any:
+        """The type of the params of `initialize`."""
+        return AGENT_METHODS["initialize"].params
 
     def hello(self) -> dict[str, Any]:
         """The params of `initialize`."""

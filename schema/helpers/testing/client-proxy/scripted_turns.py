@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from ..codec import encode
 from ..decision import explains
+from ..methods import AGENT_METHODS
 from ..types import SessionUpdate
 from .scripted_peer import Answer, ScriptedPeer
 
@@ -107,6 +108,7 @@ Play: TypeAlias = Callable[[ScriptedTurn], Awaitable[str | None]]
 class ScriptedTurns(ScriptedPeer):
     """The base of `ScriptedAgent`."""
 
+    METHODS = AGENT_METHODS
     FIRST_OF_CALL = "tool_call_update"
     """The update that begins a tool call."""
 
@@ -154,6 +156,10 @@ class ScriptedTurns(ScriptedPeer):
             return await turn.run()
         finally:
             self.turns.remove(turn)
+
+    def advertising(self) -> Any:
+        """The type of the result of `initialize`."""
+        return AGENT_METHODS["initialize"].result
 
     def hello(self) -> dict[str, Any]:
         """The result of `initialize`."""

@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from ..decision import explains
+from ..decision import called_by, explains
+from ..in_flight import InFlight
 from .turns import Turns
 
 __all__ = ["after_response", "after_turn"]
@@ -29,14 +30,19 @@ def after_response(work: Coroutine[Any, Any, object]) -> None:
             after_response(self.client.session_update(commands(response.session_id, COMMANDS)))
             return response
 
-    Call it in the handler itself, not in a task that it has started. What is given by several calls runs in this order,
-    one after the other, also after a response that is an error. What it raises is logged; nothing is, and the rest is
-    dropped, if the connection has ended. Raises `TypeError` for what is no coroutine.
+    What is given by several calls runs in this order, one after the other, also after a response that is an error. What
+    it raises is logged; nothing is, and the rest is dropped, if the connection has ended. Raises `TypeError` for what
+    is no coroutine, and `RuntimeError` where no response follows: in the handler of a notification, and in a task that
+    a handler has started, as that of a turn.
     """
     _check(work)
-    if (task := asyncio.current_task()) is None:
+    task = asyncio.current_task()
+    if task is None or not InFlight.responds(task):
         work.close()
-        raise RuntimeError("no request is handled here: call this in a handler")
+        raise RuntimeError(
+            f"after_response{called_by()} is not called in the handler of a request: no response follows here; "
+            "call it in the handler itself, or after_turn in a turn"
+        )
     _add(task, work)
 
 

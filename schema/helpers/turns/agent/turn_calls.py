@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from ..decision import explains
 from ..known import ToolCallStatus, ToolKind
 from ..types import ContentBlock, ToolCallContent, ToolCallLocation
 from .edit_calls import edit_call
-from .tool_calls import RunningToolCall, ToolCallEnd, tool_call
+from .tool_calls import RunningToolCall, ToolCallEnd, end_with_turn, tool_call
 from .turn_queue import TurnQueue
 
 __all__ = ["ToolCalls"]
@@ -31,7 +30,8 @@ class ToolCalls:
                         await calls.end(event.id, content=[event.output])
 
     What is open when the turn ends is ended before the end of the turn is reported: as `cancelled` if the turn was
-    cancelled (in protocol 1 `failed`), and otherwise as `failed`. Updates and ends that come later are ignored.
+    cancelled (in protocol 1 `failed`), and otherwise as `failed`. `update` and `end` ignore what events tell later, but
+    for ids that were not started; `calls["id"]` itself raises `RuntimeError`, but for its `end`.
 
     An id stands for one call at a time. Models may use the same ids again, so the client gets random ones: that of a
     call is `calls["id"].reported.tool_call_id`. Methods raise what `client.session_update` raises, and `KeyError` for
@@ -170,5 +170,4 @@ class ToolCalls:
 
     async def _end_all(self, is_cancelled: bool) -> None:
         self._is_over = True
-        end: ToolCallEnd = "cancelled" if is_cancelled else "failed"
-        await asyncio.gather(*(call.end(end) for call in self._calls.values()))
+        await end_with_turn(self._calls.values(), is_cancelled=is_cancelled)

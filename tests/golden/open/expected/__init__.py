@@ -12,7 +12,7 @@ from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError
 from ._runtime._lenient import Drop
 from ._runtime.advertising import advertise
-from ._runtime.capabilities import CapabilityError
+from ._runtime.closed_gates import CapabilityError
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
 from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ._runtime._base import notifications, requests
 from ._runtime.dispatch import Handler, Remote
-from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, GATED_VALUES, PROTOCOL_INFO
 
 
 class RemoteClient(Remote):
@@ -30,6 +30,7 @@ class Agent(Handler):
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = requests(AGENT_METHODS)
     NOTIFICATIONS = notifications(AGENT_METHODS)
+    GATED_VALUES = GATED_VALUES
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec
-from ._runtime._base import Method, ProtocolInfo, methods
+from ._runtime._base import GatedValues, Method, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -55,3 +55,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     "ACP v1, schema.json",
 )
 """The methods that the client handles, by wire name."""
+
+
+GATED_VALUES: Final[tuple[GatedValues, ...]] = ()
+"""What is sent only to a peer with a capability: for each, the places in messages of this side."""

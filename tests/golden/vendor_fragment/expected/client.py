@@ -7,7 +7,7 @@ from __future__ import annotations
 from ._runtime._base import notifications, requests
 from ._runtime.dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, GATED_VALUES, PROTOCOL_INFO
 from .types import BowNotification, InitializeRequest, InitializeResponse, WaveRequest, WaveResponse
 
 
@@ -36,6 +36,7 @@ class Client(Handler):
     PEER_METHODS = AGENT_METHODS
     REQUESTS = requests(CLIENT_METHODS)
     NOTIFICATIONS = notifications(CLIENT_METHODS)
+    GATED_VALUES = GATED_VALUES
 
     def __init__(self, agent: RemoteAgent) -> None:
         self.agent = agent

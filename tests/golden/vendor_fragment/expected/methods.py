@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import Gate, Method, Payload, ProtocolInfo, methods
+from ._runtime._base import Gate, GatedValues, Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
 
 if TYPE_CHECKING:
@@ -83,3 +83,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
     ),
 )
 """The methods that the client handles, by wire name."""
+
+
+GATED_VALUES: Final[tuple[GatedValues, ...]] = ()
+"""What is sent only to a peer with a capability: for each, the places in messages of this side."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TypeAlias
 
 from .._base import UNSET
 from ..agent import RemoteClient
 from ..codec import encode
 from ..dispatch import ConnectionClosed
+from ..errors import InternalError
 from ..known import StopReason
 from ..message import MessageTooLarge
 from ..types import (
@@ -30,8 +33,9 @@ from ..types import (
     SessionUpdateSessionInfoUpdate,
     SessionUpdateUserMessageChunk,
 )
-from .active_session import ActiveSession, logger
+from .active_session import ActiveSession
 from .session_info import title
+from .session_openings import SessionOpenings
 from .session_store import SessionStore
 from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
@@ -77,6 +81,7 @@ class StoredAgent(TurnAgent):
             max_sessions=self.max_sessions,
             has_turns=self.turns.has_turns,
         )
+        self._openings = SessionOpenings(self, self._stored)
 
     def session(self, session_id: str) -> ActiveSession:
         """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
@@ -86,28 +91,32 @@ class StoredAgent(TurnAgent):
         """Open what belongs to a session, such as its MCP servers: it was begun, or opened again.
 
         `params` has what the client asks for. If a session is opened again while it is open, `on_close` comes first.
+        Calls for one session wait for each other; do not open or close it here.
         """
 
     async def on_close(self, session_id: str) -> None:
-        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended."""
+        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended.
+
+        It is called once after each `on_open` that has not raised.
+        """
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
-        await self._announce(active, params)
+        await self._openings.open(active, params)
         return NewSessionResponse(session_id=active.id)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
         """Open a session again, and report all of it first. Tool calls that were interrupted are reported as failed."""
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
-        await self._announce(active, params)
+        await self._openings.open(active, params)
         await replay(self.client, active, end=None if self.turns.has_turns(active.id) else "failed")
         return LoadSessionResponse()
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Open a session again, without a report."""
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
-        await self._announce(active, params)
+        await self._openings.open(active, params)
         return ResumeSessionResponse()
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
@@ -118,8 +127,10 @@ class StoredAgent(TurnAgent):
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """End the turns of a session, and delete it. Nothing happens if it is unknown."""
         await self.turns.close(params.session_id)
-        await self._stored.delete(params.session_id)
-        await self._retract(params.session_id)
+        try:
+            await self._stored.delete(params.session_id)
+        finally:
+            await self._openings.close(params.session_id)
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -131,14 +142,20 @@ class StoredAgent(TurnAgent):
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
-            await self._retract(params.session_id)
+            await self._openings.close(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work` after the earlier prompts of the session, and save what was said."""
         active = self.session(params.session_id)
-        response = await self.turns.run(params, self._begin(active, params))
-        # if the turn was cancelled, its save may have been, too, or have failed; tool calls may have ended after it
+        try:
+            response = await self.turns.run(params, self._begin(active, params))
+        except (Exception, asyncio.CancelledError):  # it is answered with an error
+            if active.has_unsaved:
+                with suppress(InternalError):  # it is logged
+                    await active.save()
+            raise
+        # if the turn was cancelled, its save may have been, too, or have failed
         if response.stop_reason == "cancelled" or active.has_unsaved:
             await active.save()
         return response
@@ -147,26 +164,8 @@ class StoredAgent(TurnAgent):
         """Save all sessions. Call it with `super()` if you override it."""
         await super().connection_closed(reason)
         await self._stored.save_all()
-        for session_id in self._stored.announced:
-            await self._retract(session_id)
-
-    async def _announce(self, active: ActiveSession, params: OpenSessionRequest) -> None:
-        await self._retract(active.id)  # it may be open already
-        self._stored.announce(active.id)
-        try:
-            await self.on_open(active, params)
-        except BaseException:
-            self._stored.retract(active.id)
-            if not self.turns.has_turns(active.id):
-                self._stored.forget(active.id)
-            raise
-
-    async def _retract(self, session_id: str) -> None:
-        if self._stored.retract(session_id):
-            try:
-                await self.on_close(session_id)
-            except Exception:
-                logger.exception("`on_close` has failed")
+        self._stored.active.clear()
+        await self._openings.close_all()
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
         try:

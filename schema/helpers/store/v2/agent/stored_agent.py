@@ -31,8 +31,9 @@ from ..types import (
     SessionUpdateStateUpdateIdle,
     UpdateSessionNotification,
 )
-from .active_session import ActiveSession, logger
+from .active_session import ActiveSession
 from .session_info import title
+from .session_openings import SessionOpenings
 from .session_store import SessionStore
 from .states import idle, running
 from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
@@ -80,6 +81,7 @@ class StoredAgent(TurnAgent):
             max_sessions=self.max_sessions,
             has_turns=self.turns.has_turns,
         )
+        self._openings = SessionOpenings(self, self._stored)
 
     def session(self, session_id: str) -> ActiveSession:
         """A session that is open on this connection. Raises `RequestError` (-32002) for any other."""
@@ -89,15 +91,19 @@ class StoredAgent(TurnAgent):
         """Open what belongs to a session, such as its MCP servers: it was begun, or opened again.
 
         `params` has what the client asks for. If a session is opened again while it is open, `on_close` comes first.
+        Calls for one session wait for each other; do not open or close it here.
         """
 
     async def on_close(self, session_id: str) -> None:
-        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended."""
+        """Close what `on_open` has opened: the session is closed or deleted, or the connection has ended.
+
+        It is called once after each `on_open` that has not raised.
+        """
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
-        await self._announce(active, params)
+        await self._openings.open(active, params)
         return NewSessionResponse(session_id=active.id)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
@@ -105,7 +111,7 @@ class StoredAgent(TurnAgent):
         if params.replay_from and not isinstance(params.replay_from, ReplayFromStart):
             raise InvalidParamsError("replayFrom can only be of the type start")
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
-        await self._announce(active, params)
+        await self._openings.open(active, params)
         is_running = self.turns.has_turns(active.id)
         if params.replay_from:
             await replay(self.client, active, end=None if is_running else "cancelled")
@@ -120,8 +126,10 @@ class StoredAgent(TurnAgent):
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """End the turns of a session, and delete it. Nothing happens if it is unknown."""
         await self.turns.close(params.session_id)
-        await self._stored.delete(params.session_id)
-        await self._retract(params.session_id)
+        try:
+            await self._stored.delete(params.session_id)
+        finally:
+            await self._openings.close(params.session_id)
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -133,7 +141,7 @@ class StoredAgent(TurnAgent):
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
-            await self._retract(params.session_id)
+            await self._openings.close(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
@@ -147,26 +155,8 @@ class StoredAgent(TurnAgent):
         """Save all sessions. Call it with `super()` if you override it."""
         await super().connection_closed(reason)
         await self._stored.save_all()
-        for session_id in self._stored.announced:
-            await self._retract(session_id)
-
-    async def _announce(self, active: ActiveSession, params: OpenSessionRequest) -> None:
-        await self._retract(active.id)  # it may be open already
-        self._stored.announce(active.id)
-        try:
-            await self.on_open(active, params)
-        except BaseException:
-            self._stored.retract(active.id)
-            if not self.turns.has_turns(active.id):
-                self._stored.forget(active.id)
-            raise
-
-    async def _retract(self, session_id: str) -> None:
-        if self._stored.retract(session_id):
-            try:
-                await self.on_close(session_id)
-            except Exception:
-                logger.exception("`on_close` has failed")
+        self._stored.active.clear()
+        await self._openings.close_all()
 
     async def _begin(
         self, active: ActiveSession, params: PromptRequest

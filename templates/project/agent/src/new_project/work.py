@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from .tools import SessionTools
-
 PAUSE = 0.05
 """Seconds between two words, in the place of work."""
 
@@ -38,7 +36,30 @@ class Output(Protocol):
         ...
 
 
-async def work(prompt: Sequence[Any], tools: SessionTools, output: Output) -> None:
+class Tool(Protocol):
+    """A tool of an MCP server. It is a function, too: a model calls it with `await tool(**arguments)`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def server(self) -> str: ...
+
+
+class Tools(Protocol):
+    """The tools of a session; the helper `SessionTools` has them."""
+
+    @property
+    def errors(self) -> Sequence[tuple[str, str]]:
+        """The servers that cannot be used, and why."""
+        ...
+
+    async def list(self) -> Sequence[Tool]:
+        """The tools of all others. Waits until each was tried."""
+        ...
+
+
+async def work(prompt: Sequence[Any], tools: Tools, output: Output) -> None:
     """Stream the prompt back: its texts word by word, and everything else as it is.
 
     If the word "edit" is in it, first pretend to edit a file; if "tools" is, show those of the session's MCP servers.
@@ -49,11 +70,21 @@ async def work(prompt: Sequence[Any], tools: SessionTools, output: Output) -> No
             if await edit.permission():
                 pass  # edit the file here
     if _has("tools", prompt):
-        await output.say(f"{await tools.describe()}\n")
+        await output.say(f"{await _described(tools)}\n")
     for part in prompt:
         for piece in re.findall(r"\S+\s*|\s+", part) if isinstance(part, str) else [part]:
             await output.say(piece)
             await asyncio.sleep(PAUSE)
+
+
+async def _described(tools: Tools) -> str:
+    """A line for each server: its tools, or why it has none."""
+    found: dict[str, list[str]] = {}
+    for tool in await tools.list():
+        found.setdefault(tool.server, []).append(tool.name)
+    lines = [f"{server}: {', '.join(names)}" for server, names in found.items()]
+    lines += [f"{server}: {reason}" for server, reason in tools.errors]
+    return "\n".join(lines or ["This session has no MCP servers with tools."])
 
 
 def _has(word: str, prompt: Sequence[Any]) -> bool:

@@ -24,13 +24,13 @@ from .acp import (
 )
 from .acp.helpers import (
     RunningToolCall,
+    SessionTools,
     TurnAgent,
     agent_message,
     mcp_capabilities,
     mcp_parameters,
     tool_call,
 )
-from .tools import SessionTools
 from .work import work
 
 

@@ -35,6 +35,7 @@ from .acp import (
 )
 from .acp.helpers import (
     RunningToolCall,
+    SessionTools,
     TurnAgent,
     agent_message,
     idle,
@@ -43,7 +44,6 @@ from .acp.helpers import (
     running,
     tool_call,
 )
-from .tools import SessionTools
 from .work import work
 
 

@@ -1,0 +1,134 @@
+"""What this side must not send, as the peer has not advertised the capability for it: methods, and values in messages.
+
+A value is found by look-ups alone: of properties, of tags, in each item of an array. So all that is sent is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from ._base import Gate, GatedValues, Step
+from ._decode import path_text
+
+Kind: TypeAlias = Literal["request", "notification", "result"]
+Place: TypeAlias = "tuple[tuple[Step, ...], Gate]"
+"""The steps to a value in a message, and the gate that it has."""
+Check: TypeAlias = Callable[[Any], None]
+"""Raises `CapabilityError` for params that must not be sent."""
+
+
+class CapabilityError(Exception):
+    """The peer has not advertised the capability that `method` needs, or a value for it, so nothing was sent.
+
+    `path` leads to the value in the params; it is None if it is the method that needs the capability.
+    """
+
+    def __init__(self, method: str, gate: Gate, *, value: ClosedValue | None = None, subject: str = "") -> None:
+        self.method = method
+        self.gate = gate
+        self.path = None if value is None else value.path
+        what = f"{subject or method}{'' if value is None else value}"
+        super().__init__(f"{what} needs {gate}, which the peer has not advertised in {gate.advertised_in.__name__}")
+
+
+class ClosedValue:
+    """A value in a message whose gate is closed: its path, and the tag that tells what it is."""
+
+    __slots__ = ("gate", "path", "tag")
+
+    def __init__(self, gate: Gate, path: tuple[str | int, ...], tag: Step) -> None:
+        self.gate = gate
+        self.path = path
+        self.tag = tag
+
+    def __str__(self) -> str:
+        place = f": {path_text(self.path)}" if self.path else ""
+        if not isinstance(self.tag, tuple):
+            return place
+        key, text = self.tag
+        return f"{place} with the {f'{key} ' if key else 'value '}{text!r}"
+
+
+def closed_places(kind: Kind, values: Iterable[GatedValues], is_open: Callable[[Gate], bool]) -> dict[str, list[Place]]:
+    """The places in messages of a kind whose gates are closed, by method."""
+    found: dict[str, list[Place]] = {}
+    for each in values:
+        if not is_open(each.capability):
+            for of_kind, method, steps in each.places:
+                if of_kind == kind:
+                    found.setdefault(method, []).append((steps, each.capability))
+    return found
+
+
+def find_closed(message: Any, places: Iterable[Place]) -> Iterator[ClosedValue]:
+    """The values at these places in the params or the result of a message."""
+    for steps, gate in places:
+        yield from (ClosedValue(gate, path, steps[-1]) for path in _paths(message, steps))
+
+
+def checks(gates: Mapping[str, Gate], places: Mapping[str, Sequence[Place]]) -> dict[str, Check]:
+    """The checks of params by method: of those whose gate is closed, and of those that may have a closed value."""
+    return {
+        **{method: _check_of_tag(method, each) for method, each in places.items()},
+        **{method: partial(_refuse, method, gate) for method, gate in gates.items()},
+    }
+
+
+def _refuse(method: str, gate: Gate, _params: Any) -> None:
+    raise CapabilityError(method, gate)
+
+
+def _check_places(method: str, places: Sequence[Place], params: Any) -> None:
+    for value in find_closed(params, places):
+        raise CapabilityError(method, value.gate, value=value)
+
+
+def _check_of_tag(method: str, places: Sequence[Place]) -> Check:
+    """A check that asks first for a tag, if all places begin with a property and the tag: agents send many updates."""
+    check = partial(_check_places, method, places)
+    beginnings = {_beginning(steps) for steps, _ in places}
+    (name, tag), *others = {(name, tag) for name, tag, _ in beginnings}
+    if others or not tag:
+        return check
+    texts = frozenset(text for _, _, text in beginnings)
+
+    def check_tag(params: Any) -> None:
+        try:
+            is_closed = params[name][tag] in texts
+        except (KeyError, IndexError, TypeError):  # no such property, or another value than the schema has there
+            return
+        if is_closed:
+            check(params)
+
+    return check_tag
+
+
+def _beginning(steps: tuple[Step, ...]) -> tuple[str, str, str]:
+    """The property, and the tag in it with its text, that come first; empty if other steps do."""
+    match steps:
+        case (str(name), (str(tag), text), *_):
+            return name, tag, text
+        case _:
+            return "", "", ""
+
+
+def _paths(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The paths of the values to which steps lead. Null and an empty array say nothing."""
+    if not steps:
+        if value is not None and not (isinstance(value, (list, tuple)) and not value):
+            yield ()
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, tuple):
+        key, text = step
+        if (value if key is None else value.get(key) if isinstance(value, dict) else None) == text:
+            yield from _paths(value, rest)
+    elif step is None:
+        items = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+        )
+        yield from ((key, *path) for key, each in items for path in _paths(each, rest))
+    elif isinstance(value, dict) and step in value:
+        yield from ((step, *path) for path in _paths(value[step], rest))
