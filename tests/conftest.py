@@ -73,12 +73,9 @@ SAMPLED = {
     "test_diff_history": 4,
     "test_diff_rules": 4,
     "test_fragment_examples::test_an_example_is_a_message": 2,
-    "test_frameworks::test_a_client_of_the_official_sdk": 4,
-    "test_frameworks::test_a_client_of_the_typescript_sdk": 4,
-    "test_frameworks::test_a_cancellation_in_the_middle_of_a_tool": 2,
-    "test_frameworks::test_a_refusal": 2,
     "test_frameworks::test_random_cancellations": 4,
     "test_frameworks::test_what_tool_calls_show": 2,
+    "test_frameworks_clients": 2,
     "test_golden::test_modules_are_stable_under_black": 5,
     "test_growth::test_parts_of_a_schema_take_the_same_work_each": 3,
     "test_history::test_a_bump": 3,
@@ -112,7 +109,8 @@ SAMPLED = {
 
 
 LONGEST = (
-    *("test_types", "test_package", "test_frameworks", "test_texts", "test_import", "test_docs_snippets", "test_init"),
+    *("test_types", "test_package", "test_frameworks", "test_frameworks_clients", "test_texts", "test_import"),
+    *("test_docs_snippets", "test_init"),
     *(
         "test_history",
         "test_facts",

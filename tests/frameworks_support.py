@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,9 +14,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from tests.command_line import run_acpgen
 from tests.interop import peers
-from tests.support import REPOSITORY
+from tests.runtime_support import V1
+from tests.support import REPOSITORY, Packages, require
 from tests.turns_support import helpers_of
 
 if sys.version_info >= (3, 11):
@@ -28,6 +28,7 @@ else:
     import tomli as tomllib
 
 EXAMPLES = REPOSITORY / "examples" / "frameworks"
+AGENTS = sorted(path.name for path in EXAMPLES.glob("*_agent.py"))
 WATCHED = REPOSITORY / "tests" / "frameworks_watched.py"
 SECONDS = 300.0
 NOTES = "My favourite colour is blue.\n"
@@ -127,7 +128,12 @@ class Project:
 
     def restore(self) -> None:
         """Undo what was written."""
-        (self.folder / "notes.txt").write_text(NOTES)
+        self.notes.write_text(NOTES)
+
+    @property
+    def notes(self) -> Path:
+        """The file that agents correct."""
+        return self.folder / "notes.txt"
 
     @property
     def helpers(self) -> Any:
@@ -184,56 +190,12 @@ class Project:
                 process.kill()
             text = (await complaints).decode()
         assert code == 0, text
-        assert not re.search("Traceback|was destroyed|never retrieved|never awaited", text), text
+        check_quiet(text)
 
 
-class TypeScript:
-    """A client of the TypeScript SDK that starts `command`, an agent, and does what lines of JSON tell it."""
-
-    def __init__(self, node: Iterable[str], sdk: Path, answers: Path, command: Iterable[str]) -> None:
-        peer = REPOSITORY / "tests" / "interop" / "ts_peer.mjs"
-        self._command = [*node, str(peer), "client", "1", str(sdk), str(answers), *command]
-        self._told: dict[int, dict[str, Any]] = {}
-        self._count = 0
-
-    def __enter__(self) -> TypeScript:
-        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._timer = threading.Timer(SECONDS, self._process.kill)
-        self._timer.start()
-        self.ask("initialize", protocolVersion=1, clientCapabilities={})
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        rest, _ = self._process.communicate()
-        self._timer.cancel()
-        assert error[0] is not None or json.loads(rest.splitlines()[-1]) == {"exit": 0}
-
-    def begin(self, method: str, **params: Any) -> int:
-        """Send a request or a notification; returns the number for `end`."""
-        return self._order("say", {"method": method, "params": params, "key": self._count})
-
-    def end(self, number: int) -> Any:
-        """The result of a request, or what came instead."""
-        while number not in self._told:
-            assert self._process.stdout is not None
-            line = json.loads(self._process.stdout.readline())
-            self._told[line.pop("id")] = line
-        return self._told[number].get("result", self._told[number])
-
-    def ask(self, method: str, **params: Any) -> Any:
-        """The result of a request."""
-        return self.end(self.begin(method, **params))
-
-    def log(self, count: int = 0) -> list[Any]:
-        """All messages of the agent; waits until there are so many."""
-        return list(self.end(self._order("seen", {"count": count}))["log"])
-
-    def _order(self, order: str, params: Any) -> int:
-        assert self._process.stdin is not None
-        self._count += 1
-        self._process.stdin.write(json.dumps({"id": self._count, "order": order, "params": params}) + "\n")
-        self._process.stdin.flush()
-        return self._count
+def check_quiet(stderr: str) -> None:
+    """Fail if an agent has written of an error, or of what asyncio has found left behind."""
+    assert not re.search("Traceback|was destroyed|never retrieved|never awaited", stderr), stderr
 
 
 def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
@@ -243,3 +205,26 @@ def open_calls(updates: Iterable[dict[str, Any]]) -> set[str]:
         if "toolCallId" in update and "status" in update:
             found[update["toolCallId"]] = update["status"]
     return {call for call, status in found.items() if status not in {"completed", "failed"}}
+
+
+Start = Callable[[str], Project]
+"""A project for an example, by its name."""
+
+
+def home_of_peers(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Path:
+    """Where the frameworks and the official SDKs are installed."""
+    cache = getattr(request.config, "cache", None)
+    default = cache.mkdir("interop-peers") if cache else folders.getbasetemp().parent / "interop-peers"
+    return peers.home(Path(default))
+
+
+def starter(home: Path, folders: pytest.TempPathFactory, packages: Packages) -> Start:
+    """What makes projects; skips the test where the frameworks cannot be installed."""
+    try:
+        interpreter = environment(home)
+    except peers.MissingPeerError as error:
+        require(None, str(error))
+        raise
+    examples = built(folders.mktemp("frameworks") / "examples")
+    acp = packages(V1)
+    return lambda name: Project(acp, interpreter, examples / name, folders.mktemp("project"))

@@ -1,6 +1,6 @@
 """An agent of LangGraph. README.md beside it says how its package is built, and what to install.
 
-`create_agent` of LangChain makes the graph. `create_deep_agent` of deepagents does, too: without TodoListMiddleware.
+`create_agent` of LangChain makes the graph. `create_deep_agent` of deepagents does, too.
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""The same conversation with each agent of examples/frameworks/, by each client, gives the same kinds of updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.frameworks_clients import Sdk, Talk, scripted
+from tests.frameworks_clients import Start as Connect
+from tests.frameworks_conversation import CONVERSATION, REMEMBERED, TRANSCRIPT, Prompt, Restart
+from tests.frameworks_support import AGENTS, NOTES, SECONDS, Start, home_of_peers, open_calls, starter
+from tests.interop import peers
+from tests.interop.pairs import Setup
+from tests.runtime_support import run
+from tests.support import Packages, require
+
+pytestmark = pytest.mark.full
+
+CLIENTS = ("scripted", "py", "ts")
+RESTART = CONVERSATION.index(Restart())
+PROMPTS = [step for step in CONVERSATION if isinstance(step, Prompt)]
+CORRECTED = NOTES.replace("colour", "color")
+
+
+@pytest.fixture(scope="module")
+def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, packages: Packages) -> Start:
+    """A project for an example."""
+    return starter(home_of_peers(request, tmp_path_factory), tmp_path_factory, packages)
+
+
+@pytest.fixture(params=CLIENTS)
+def connect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Connect:
+    """Our scripted client, or one of an official SDK."""
+    name: Any = request.param
+    if name == "scripted":
+        return scripted
+    install = {"py": peers.python, "ts": peers.typescript}[name]
+    try:
+        return Sdk(Setup(name, 1, "agent"), *install(home_of_peers(request, tmp_path_factory)))
+    except peers.MissingPeerError as error:
+        require(None, str(error))
+        raise
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_same_conversation(name: str, start: Start, connect: Connect) -> None:
+    """A restart replays it; the model remembers it, and what was allowed for good is not asked again."""
+    project = start(name)
+    talk = Talk(project, connect)
+    run(talk.play(), seconds=3 * SECONDS)
+    assert dict(enumerate(talk.transcript)) == dict(enumerate(TRANSCRIPT))
+    before, replayed, after = (
+        [each for each in talk.updates(steps) if "toolCallId" in each]
+        for steps in (slice(RESTART), slice(RESTART, RESTART + 1), slice(RESTART + 1, None))
+    )
+    assert replayed == before
+    assert open_calls([*before, *after]) == set()
+    assert talk.text(-1) == REMEMBERED
+    refused = talk.text(0)
+    assert refused.startswith("I was told: ")
+    assert "written" not in refused
+    is_written = [step for step, notes in zip(PROMPTS, talk.notes, strict=True) if notes == CORRECTED]
+    assert is_written == [PROMPTS[2], PROMPTS[6]]
+    assert {*talk.notes} == {NOTES, CORRECTED}
+    assert not project.is_served()
