@@ -26,6 +26,7 @@ from tests.support import Packages, every_part, package_folder, require
 
 FOR = {"builders": "acp", "files": "c", "login": "c", "mcp": "acp", "permissions": "c", "pydantic": "acp"}
 FOR |= {
+    "recovery": "c",
     "remote": "acp",
     "sessions": "c",
     "store": "a",
