@@ -220,6 +220,10 @@ async def later() -> str:
     return "end_turn"
 
 
+async def started(client: Any) -> None:
+    """The start of a client that needs none."""
+
+
 def always() -> bool:
     return True
 
@@ -351,6 +355,10 @@ BY_NAME: Makers = {
     "cwd": lambda _: "/",
     "ScriptedTurn.params": lambda _: {"sessionId": "s", "prompt": []},
     "ScriptedClient.end_of.result": lambda _: {"stopReason": "end_turn", "messageId": "m"},
+    "KeptClient.receive_update.params": lambda world: world.update(),
+    "KeptClient.takes.name": lambda _: "image",
+    "SessionKeeper.connect": lambda world: lambda: world.acp.connect(world.helpers.KeptClient, world.ended()),
+    "SessionKeeper.start": lambda _: started,
     "SessionClient.receive_update.params": lambda world: world.update(),
     "SessionClient.takes.name": lambda _: "image",
     "Files.read_text.path": lambda world: world.file(),

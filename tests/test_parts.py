@@ -34,6 +34,7 @@ FOR = {
     "pydantic": "acp",
 }
 FOR |= {
+    "recovery": "c",
     "remote": "acp",
     "sessions": "c",
     "store": "a",

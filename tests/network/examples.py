@@ -23,9 +23,9 @@ def package() -> ModuleType:
     """The package that the programs import."""
 
     def build() -> Mapping[str, str]:
-        return emit([model_of(V1)[0]], RoleChoice.BOTH.roles, parts=("turns", "sessions", "remote")).files
+        return emit([model_of(V1)[0]], RoleChoice.BOTH.roles, parts=("turns", "sessions", "recovery", "remote")).files
 
-    folder = package_cache.folder("remote, version 1, both roles", build)
+    folder = package_cache.folder("remote and recovery, version 1, both roles", build)
     link = folder.parent / PACKAGE
     if not link.exists():
         link.symlink_to(folder, target_is_directory=True)

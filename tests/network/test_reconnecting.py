@@ -196,12 +196,9 @@ def served_with_cut(place: str, relay: Relay, ran: list[str]) -> type[Any]:
 
 
 @pytest.mark.parametrize("place", ["not arrived", "running", "response lost"])
-def test_no_prompt_runs_twice(
-    place: str, transport: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_prompt_runs_twice(place: str, transport: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wherever the connection is cut, and though the same words were said before."""
     keeping, ran = example("keeping"), list[str]()
-    monkeypatch.setattr(keeping, "FIRST_SECONDS", 0.01, raising=False)
 
     async def main() -> None:
         async with served() as (app, port), relaying(port) as relay:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     )
     from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .session_client import Session, SessionClient, TurnChange
-    from .session_core import PermissionAsked, TurnStalledError
+    from .session_core import ConnectionChange, PermissionAsked, TurnStalledError
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "Compaction", "CompactionChange", "ConnectionChange",
     "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecord", "PermissionSubject", "PlanChange",
     "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
@@ -45,28 +45,31 @@ __all__ = [
 ]
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionPath": "tool_subjects",
-    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
-    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
-    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionFullError": "prompt_turns",
-    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "Thought": "session_entries",
-    "ToolCall": "session_state", "ToolCallChange": "session_entries", "Turn": "prompt_turns",
-    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core",
-    "Usage": "session_entries", "UserMessage": "session_entries", "audio": "content", "image": "content",
-    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "terminal": "content", "text": "content", "tool_content": "content",
+    "CompactionChange": "session_entries", "ConnectionChange": "session_core", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
+    "PermissionPath": "tool_subjects", "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "Session": "session_client", "SessionAttribute": "session_state",
+    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
+    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "TurnStalledError": "session_core", "Usage": "session_entries", "UserMessage": "session_entries",
+    "audio": "content", "image": "content", "link": "content", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 _PARTS = {
-    "ClientTerminal": "terminals", "FileClient": "files", "Files": "files", "FormClient": "forms", "FormField": "forms",
-    "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms", "FormReply": "forms", "FormValue": "forms",
-    "LoginClient": "login", "LoginError": "login", "LoginRestart": "login", "McpKind": "mcp",
-    "PermissionChoice": "permissions", "PermissionClient": "permissions", "PermissionDecision": "permissions",
-    "PermissionQuestion": "permissions", "PermissionRule": "permissions", "PermissionRules": "permissions",
-    "ScriptedAgent": "testing", "ScriptedTurn": "testing", "TerminalClient": "terminals", "Terminals": "terminals",
-    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
-    "terminal_environment": "terminals", "terminal_subject": "terminals",
+    "ClientTerminal": "terminals", "ConnectionLost": "recovery", "FileClient": "files", "Files": "files",
+    "FormClient": "forms", "FormField": "forms", "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms",
+    "FormReply": "forms", "FormValue": "forms", "KeptClient": "recovery", "LoginClient": "login", "LoginError": "login",
+    "LoginRestart": "login", "McpKind": "mcp", "PermissionChoice": "permissions", "PermissionClient": "permissions",
+    "PermissionDecision": "permissions", "PermissionQuestion": "permissions", "PermissionRule": "permissions",
+    "PermissionRules": "permissions", "Reconnecting": "recovery", "RecoveryError": "recovery",
+    "RecoveryPolicy": "recovery", "ScriptedAgent": "testing", "ScriptedTurn": "testing", "SessionKeeper": "recovery",
+    "SessionLost": "recovery", "SessionRecovered": "recovery", "TerminalClient": "terminals", "Terminals": "terminals",
+    "TurnInterruptedError": "recovery", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "offer_terminal_login": "login",
+    "read_entry": "forms", "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .plan_entries import plan_entry
     from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .session_client import Session, SessionClient, TurnChange
-    from .session_core import PermissionAsked, TurnStalledError
+    from .session_core import ConnectionChange, PermissionAsked, TurnStalledError
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentMessage", "AttributesChange",
-    "Compaction", "CompactionChange",
+    "Compaction", "CompactionChange", "ConnectionChange",
     "Message", "MessageChange",
     "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecall", "PermissionRecord",
     "PermissionSubject", "PlanChange",
@@ -76,41 +76,44 @@ __all__ = [
 ]
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
-    "CompactionChange": "session_entries", "Message": "session_entries", "MessageChange": "session_entries",
-    "PermissionAnswer": "permissions", "PermissionAsked": "session_core", "PermissionPath": "tool_subjects",
-    "PermissionRecall": "tool_calls", "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
-    "SessionEntry": "session_state", "SessionFullError": "prompt_turns", "SessionState": "session_state",
-    "SlowReaderError": "prompt_turns", "Terminal": "session_state", "TerminalChange": "session_state",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "ToolCalls": "turn_calls", "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "after_response": "later_messages", "after_turn": "later_messages",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs",
-    "edit_call": "edit_calls", "idle": "states", "image": "content", "link": "content",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states", "resource": "content",
-    "running": "states", "select_permission": "permissions", "select_permission_option": "permissions",
-    "session_update": "notification", "terminal": "content", "text": "content", "title": "session_info",
-    "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage", "user_message": "updates",
-    "whole_agent_message": "updates", "whole_agent_thought": "updates", "whole_user_message": "updates",
+    "CompactionChange": "session_entries", "ConnectionChange": "session_core", "Message": "session_entries",
+    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
+    "PermissionPath": "tool_subjects", "PermissionRecall": "tool_calls", "PermissionRecord": "tool_subjects",
+    "PermissionSubject": "tool_subjects", "PlanChange": "session_entries", "RunningToolCall": "tool_calls",
+    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionClient": "session_client", "SessionEntry": "session_state", "SessionFullError": "prompt_turns",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "Terminal": "session_state",
+    "TerminalChange": "session_state", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "ToolCalls": "turn_calls", "Turn": "prompt_turns", "TurnAgent": "turn_agent",
+    "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
+    "Usage": "session_entries", "UserMessage": "session_entries", "after_response": "later_messages",
+    "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
+    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
+    "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "idle": "states", "image": "content",
+    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
+    "resource": "content", "running": "states", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
+    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
+    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 _PARTS = {
-    "AcpParameters": "mcp", "ActiveSession": "store", "FormClient": "forms", "FormError": "forms", "FormField": "forms",
-    "FormInput": "forms", "FormKind": "forms", "FormOption": "forms", "FormQuestion": "forms", "FormReply": "forms",
-    "FormValue": "forms", "HttpParameters": "mcp", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
+    "AcpParameters": "mcp", "ActiveSession": "store", "ConnectionLost": "recovery", "FormClient": "forms",
+    "FormError": "forms", "FormField": "forms", "FormInput": "forms", "FormKind": "forms", "FormOption": "forms",
+    "FormQuestion": "forms", "FormReply": "forms", "FormValue": "forms", "HttpParameters": "mcp",
+    "KeptClient": "recovery", "ListPlace": "store", "LoginClient": "login", "LoginError": "login",
     "LoginRestart": "login", "McpKind": "mcp", "McpParameters": "mcp", "NoAnswer": "forms",
     "OpenSessionRequest": "store", "PermissionChoice": "permissions", "PermissionClient": "permissions",
     "PermissionDecision": "permissions", "PermissionMemory": "store", "PermissionQuestion": "permissions",
-    "PermissionRule": "permissions", "PermissionRules": "permissions", "ScriptedAgent": "testing",
-    "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
-    "SessionStore": "store", "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp",
-    "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store",
-    "UrlVisit": "forms", "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing",
-    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login",
-    "read_entry": "forms",
+    "PermissionRule": "permissions", "PermissionRules": "permissions", "Reconnecting": "recovery",
+    "RecoveryError": "recovery", "RecoveryPolicy": "recovery", "ScriptedAgent": "testing", "ScriptedAnswer": "testing",
+    "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store", "SessionKeeper": "recovery",
+    "SessionLost": "recovery", "SessionRecovered": "recovery", "SessionStore": "store", "SessionTool": "mcp",
+    "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store", "StdioParameters": "mcp",
+    "StoredAgent": "store", "StoredSession": "store", "TurnInterruptedError": "recovery", "UrlVisit": "forms",
+    "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
 }
 # fmt: on
 

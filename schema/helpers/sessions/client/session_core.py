@@ -18,7 +18,7 @@ from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import SessionFullError, Turn
 
-__all__ = ["PermissionAsked", "TurnStalledError"]
+__all__ = ["ConnectionChange", "PermissionAsked", "TurnStalledError"]
 
 _MAX_EARLY = 2**23
 """The most memory of the updates that are kept for sessions whose id is not known yet."""
@@ -32,6 +32,10 @@ class PermissionAsked:
     """The agent asks for permission; `SessionClient.answer_permission` answers."""
 
     request: RequestPermissionRequest
+
+
+class ConnectionChange:
+    """Something has happened to the connection of a session: the classes of the part `recovery` say what."""
 
 
 class _State(Protocol):
@@ -55,7 +59,7 @@ class SessionCore(Generic[S, Ch]):
         self.cwd = cwd
         self.state = state
         """The state of the session, as the agent has reported it."""
-        self.idle_time = IdleTime(lambda: client.open_requests.is_about(session_id))
+        self.idle_time = IdleTime(lambda: self._client.open_requests.is_about(session_id))
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
@@ -104,6 +108,13 @@ class SessionCore(Generic[S, Ch]):
         It raises what `prompt` and its turn do.
         """
         return (await self.prompt(*content, idle_seconds=idle_seconds)).text
+
+    def join(self, client: Any) -> None:
+        """Go on with another client, after the connection of this one has ended."""
+        self._client = client
+
+    async def _ready(self, turn: Turn[Ch], request: PromptRequest) -> None:
+        """Called before a prompt is sent, when it is its turn; what it raises ends the turn."""
 
     async def _play(self, turn: Turn[Ch], request: PromptRequest) -> tuple[str, str]:
         """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""

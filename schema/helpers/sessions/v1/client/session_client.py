@@ -24,14 +24,14 @@ from ..types import (
 )
 from .permissions import permission_cancelled
 from .prompt_turns import Turn
-from .session_core import PermissionAsked, SessionCore
+from .session_core import ConnectionChange, PermissionAsked, SessionCore
 from .session_entries import ToolCallChange
 from .session_opener import SessionOpener
 from .session_state import SessionChange, SessionState, ToolCall
 
 __all__ = ["Session", "SessionClient", "TurnChange"]
 
-TurnChange: TypeAlias = SessionChange | PermissionAsked
+TurnChange: TypeAlias = SessionChange | PermissionAsked | ConnectionChange
 """An item of the iteration of a `Turn`."""
 
 
@@ -70,6 +70,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
         async with self._one_by_one:
+            await self._ready(turn, request)
             with self._active(turn):
                 self.state.prompt(request)
                 response = await self._client.agent.session_prompt(request)

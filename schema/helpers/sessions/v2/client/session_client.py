@@ -24,7 +24,7 @@ from ..types import (
     UpdateSessionNotification,
 )
 from .prompt_turns import Turn
-from .session_core import PermissionAsked, SessionCore
+from .session_core import ConnectionChange, PermissionAsked, SessionCore
 from .session_entries import AttributesChange, MessageChange, UserMessage
 from .session_opener import SessionOpener
 from .session_state import SessionChange, SessionState
@@ -33,7 +33,7 @@ __all__ = ["Session", "SessionClient", "TurnChange"]
 
 _NOT_FOUND = -32002
 
-TurnChange: TypeAlias = SessionChange | PermissionAsked
+TurnChange: TypeAlias = SessionChange | PermissionAsked | ConnectionChange
 """An item of the iteration of a `Turn`."""
 
 
@@ -106,6 +106,11 @@ class Session(SessionCore[SessionState, TurnChange]):
             self.lose(RuntimeError("the session was closed"))
             await self._client.session_closed(self)
 
+    def join(self, client: SessionClient) -> None:
+        """Go on with another client, after the connection of this one has ended."""
+        super().join(client)
+        self._lost = None
+
     def lose(self, reason: Exception) -> None:
         """Nothing comes any more."""
         super().lose(reason)
@@ -115,6 +120,7 @@ class Session(SessionCore[SessionState, TurnChange]):
                 watch.end.set_exception(reason)
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
+        await self._ready(turn, request)
         watch = _Watch()
         self._watches.append(watch)
         try:
