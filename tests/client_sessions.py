@@ -16,11 +16,14 @@ HELLO: dict[int, dict[str, Any]] = {
     1: {
         "agentCapabilities": {
             "loadSession": True,
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "additionalDirectories": {}},
             "promptCapabilities": {"image": True},
         }
     },
-    2: {"info": {"name": "a", "version": "1"}, "capabilities": {"session": {"prompt": {"image": {}}}}},
+    2: {
+        "info": {"name": "a", "version": "1"},
+        "capabilities": {"session": {"prompt": {"image": {}}, "mcp": {"stdio": {}}, "additionalDirectories": {}}},
+    },
 }
 
 

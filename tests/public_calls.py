@@ -32,6 +32,7 @@ LEFT_OUT = {
     "FormError": "`ask_form` raises it",
     "NoAnswer": "`ask_form` makes it",
     "UrlVisit": "`ask_url` makes it",
+    "after_response": "works in the handler of a request; `tests/test_helpers_turn_calls.py` has the mistake",
     "Gate": "`methods.py` makes it",
     "Gate.replaced": "the package calls it",
     "KeptClient.reopen": "`SessionKeeper` calls it",

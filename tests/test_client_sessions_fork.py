@@ -15,8 +15,8 @@ from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 
 ABLE: dict[int, dict[str, Any]] = {
-    1: {"agentCapabilities": {"sessionCapabilities": {"fork": {}}}},
-    2: {**HELLO[2], "capabilities": {"session": {"fork": {}}}},
+    1: {"agentCapabilities": {"sessionCapabilities": {"fork": {}, "additionalDirectories": {}}}},
+    2: {**HELLO[2], "capabilities": {"session": {"fork": {}, "additionalDirectories": {}}}},
 }
 
 

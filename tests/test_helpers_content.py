@@ -27,6 +27,7 @@ WITHOUT = {
     "permission_options",
     "terminal_environment",
     "terminal_subject",
+    "read_entry",
     "tool_content",
 }
 """Functions that build no message, or several values."""
@@ -58,7 +59,7 @@ BUILDERS: dict[str, Callable[[Any], Any]] = {
     "permission_cancelled": lambda build: build(),
     "select_permission_option": lambda build: build("x"),
 }
-ELSEWHERE = {"ask_permission", "edit_call", "select_permission", "session_update", "tool_call"}
+ELSEWHERE = {"ask_form", "ask_permission", "ask_url", "edit_call", "select_permission", "session_update", "tool_call"}
 """What other tests call; here, they have the argument."""
 
 

@@ -126,7 +126,6 @@ def test_handlers_do_not_look_like_each_other(packages: Packages, sources: Schem
 # --- What users ask and call ----------------------------------------------------------------------------------------
 
 ASKED = {
-    "terminal": "terminal/create or terminal/kill or terminal/output or terminal/release or terminal/wait_for_exit",
     "fs": "fs/read_text_file or fs/write_text_file",
     "readTextFile": "fs/read_text_file",
     "read_text_file": "fs/read_text_file",
