@@ -356,7 +356,8 @@ def test_one_session_is_lost_and_another_one_goes_on(acp: ModuleType, version: i
 
 def test_an_agent_that_keeps_no_sessions_loses_them(acp: ModuleType, version: int) -> None:
     async def main() -> None:
-        hello = BARE[version] if version == 1 else HELLO[version]  # protocol 2 has no sessions without this
+        able = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
+        hello = able if version == 1 else HELLO[version]  # protocol 2 has no sessions without this
         async with playing(acp, version, hello=hello) as play:
             session = await play.opened()
             reading = asyncio.ensure_future(read(session.prompt("one")))

@@ -19,8 +19,6 @@ from tests.runtime_support import V1, acp_log, run
 from tests.support import Packages, require
 from tests.turns_support import helpers_of
 
-pytestmark = pytest.mark.every_python
-
 
 class SeveralErrors(Exception):  # noqa: N818
     """As a group of errors, which Python 3.10 does not have."""
@@ -119,6 +117,7 @@ def names_of(helpers: Any, *servers: Any) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_tools_of_servers(helpers: Any) -> None:
     server("one", "a", "b")
     server("two", "b", "c")
@@ -144,6 +143,7 @@ def test_tools_of_servers(helpers: Any) -> None:
     assert ["'missing' cannot be used: there is no" in record.getMessage() for record in log] == [True]
 
 
+@pytest.mark.every_python
 def test_without_the_library_a_session_has_no_tools(helpers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)  # type: ignore[arg-type]
 
@@ -160,6 +160,7 @@ def test_without_the_library_a_session_has_no_tools(helpers: Any, monkeypatch: p
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_a_call_is_cancelled_with_its_task(helpers: Any) -> None:
     server("one", "a")
 
@@ -180,6 +181,7 @@ def test_a_call_is_cancelled_with_its_task(helpers: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_names_are_such_as_models_take(helpers: Any) -> None:
     long = "x" * 80
     server("one", "read.file", "größe", "", long, "plain-1")
@@ -193,6 +195,7 @@ def test_names_are_such_as_models_take(helpers: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_names_that_become_equal_stay_apart(helpers: Any) -> None:
     server("one", "a.b", "a b", "c", f"{'x' * 64}1", f"{'x' * 64}2", "twice", "twice")
     server("two", "c")
@@ -208,6 +211,7 @@ def test_names_that_become_equal_stay_apart(helpers: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_a_server_cannot_take_the_name_of_a_tool_of_another(helpers: Any) -> None:
     server("one", "a.b", "a_b")
     marked = [name for name, (_, original) in names_of(helpers, "one").items() if original == "a.b"]
@@ -217,6 +221,7 @@ def test_a_server_cannot_take_the_name_of_a_tool_of_another(helpers: Any) -> Non
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_an_argument_may_be_called_self(helpers: Any) -> None:
     server("one", "a")
 
@@ -240,6 +245,7 @@ def listed(helpers: Any, lists: Callable[[str | None], Any]) -> tuple[int, list[
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_all_pages_are_read(helpers: Any) -> None:
     asked: list[str | None] = []
 
@@ -252,6 +258,7 @@ def test_all_pages_are_read(helpers: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_a_cursor_that_repeats_ends_the_list(helpers: Any) -> None:
     following = {None: "a", "a": "b", "b": "a"}
     assert listed(helpers, lambda cursor: ([tool(f"tool-{cursor}")], following[cursor])) == (3, [])
@@ -268,6 +275,7 @@ FLOODS: dict[str, tuple[Callable[[Sequence[int]], Any], range]] = {
 
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.every_python
 def test_a_flood_of_tools_is_cut(helpers: Any, flood: str) -> None:
     count: list[int] = []
     make, expected = FLOODS[flood]
@@ -282,6 +290,7 @@ def test_a_flood_of_tools_is_cut(helpers: Any, flood: str) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_a_large_result_is_cut(helpers: Any) -> None:
     server("one", "a")
 
@@ -299,6 +308,7 @@ def test_a_large_result_is_cut(helpers: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.every_python
 def test_a_server_that_hangs_holds_up_the_others_for_a_while(helpers: Any) -> None:
     server("one", "a")
 

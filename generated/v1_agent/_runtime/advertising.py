@@ -146,7 +146,7 @@ def _with(raw: Any, path: Path, value: Any, *, wins: bool) -> Any:
         if wins and outer.get(name) is None:
             outer[name] = {}
         outer = outer.setdefault(name, {})
-        if not isinstance(outer, dict):
+        if not _is_object(outer):
             return None
     if not wins and outer.get(last, False) is not False:
         return None
@@ -156,8 +156,12 @@ def _with(raw: Any, path: Path, value: Any, *, wins: bool) -> Any:
 
 def _remove(raw: Any, path: Path) -> None:
     outer: Any = value_at(raw, path[:-1])
-    if isinstance(outer, dict):
+    if _is_object(outer):
         outer.pop(path[-1], None)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_kept(codec: Codec, kind: Any, raw: Any, path: Path) -> bool:
@@ -179,10 +183,11 @@ def _declared(handler: Handler | type[Handler], kind: Any) -> Iterator[Path]:
     Raises `ValueError` for a name that none has. The helpers of this package also name those of other schemas.
     """
     for base in (handler if isinstance(handler, type) else type(handler)).__mro__:
-        names: object = vars(base).get("ADVERTISES", ())
+        names: Any = vars(base).get("ADVERTISES", ())
+        listed: Any = names
         if isinstance(names, str):
             raise TypeError(f"ADVERTISES of {base.__name__} is a str: write a tuple, as in ({names!r},)")
-        for name in names if isinstance(names, (tuple, list)) else ():
+        for name in listed if isinstance(names, (tuple, list)) else ():
             try:
                 yield from _paths_of(name, handler, kind, owner=base)
             except ValueError:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from ._base import Gate, GatedValues, Step
 from ._decode import path_text
+from .gates import value_at
 
 Kind: TypeAlias = Literal["request", "notification", "result"]
 Place: TypeAlias = "tuple[tuple[Step, ...], Gate]"
@@ -125,12 +126,19 @@ def _paths(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[str | int, ...
     step, rest = steps[0], steps[1:]
     if isinstance(step, tuple):
         key, text = step
-        if (value if key is None else value.get(key) if isinstance(value, dict) else None) == text:
+        if (value if key is None else value_at(value, (key,))) == text:
             yield from _paths(value, rest)
     elif step is None:
-        items = (
-            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-        )
-        yield from ((key, *path) for key, each in items for path in _paths(each, rest))
+        yield from ((key, *path) for key, each in _members(value) for path in _paths(each, rest))
     elif isinstance(value, dict) and step in value:
         yield from ((step, *path) for path in _paths(value[step], rest))
+
+
+def _members(value: Any) -> Iterable[tuple[str | int, Any]]:
+    found: Any = value
+    if isinstance(value, dict):
+        return found.items()
+    if isinstance(value, (list, tuple)):
+        items: Sequence[Any] = found
+        return enumerate(items)
+    return ()

@@ -28,7 +28,7 @@ def value_at(raw: Any, path: Sequence[str]) -> Any:
 
 def opens(value: Any, but: tuple[str, Sequence[str]] | None = None) -> bool:
     """True for `true`, an object, and an array with an item whose property `but[0]` is none of `but[1]`."""
+    found: Any = value
     if isinstance(value, list):
-        items: list[Any] = value
-        return any(but is None or value_at(item, but[:1]) not in but[1] for item in items)
+        return any(but is None or value_at(item, but[:1]) not in but[1] for item in found)
     return value is True or isinstance(value, dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -48,7 +48,7 @@ class Introductions:
             self._said.end(said, keep=keep)
 
     @contextmanager
-    def handling(self, method: str, params: Any) -> Iterator[None]:
+    def handling(self, method: str, params: Any) -> Generator[None, None, None]:
         """Keep what a request says while the block runs, and after it if it raises nothing."""
         said, is_done = self.begin(method, params), False
         try:

@@ -51,8 +51,8 @@ class FormQuestion:
     description: str
     fields: tuple[FormField, ...]
     request: CreateElicitationRequestForm
-    values: Mapping[str, object] = field(default_factory=dict)
-    flaws: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
+    flaws: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class FormClient(Client):
