@@ -23,10 +23,10 @@ def instead(name: str, make: Callable[[Any], Any]) -> Plant:
     """Replaces a function that decodes by what `make` makes of it, wherever the package uses it."""
 
     def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-        home = sys.modules[acp.DecodeError.__module__]
-        right = vars(home)[name]
+        homes = [sys.modules[each.__module__] for each in (acp.DecodeError, acp.Drop)]  # strict, and lenient
+        right = next(vars(home)[name] for home in homes if name in vars(home))
         wrong = make(right)
-        for module in (home, acp.codec):
+        for module in (*homes, acp.codec):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, wrong)
         for kind in [kind for kind, read in acp.codec.DECODERS.items() if read is right]:

@@ -31,9 +31,11 @@ class Puppet:
     def options(self, package: ModuleType) -> Any:
         """The options for a connection: what the schema's leniency leaves out is noted, for nothing should be.
 
-        What is sent may be invalid.
+        What is sent may be invalid, and need capabilities that the peer has not advertised: all messages are tried.
         """
-        return package.ConnectionOptions(check_sent=False, on_drop=lambda drop: self._note({"dropped": str(drop)}))
+        return package.ConnectionOptions(
+            check_sent=False, check_capabilities=False, on_drop=lambda drop: self._note({"dropped": str(drop)})
+        )
 
     def factory(self, stub: Any) -> Any:
         """The handler for a connection, in the role of this puppet."""

@@ -1,4 +1,4 @@
-"""MCP servers of `mcp` and `fastmcp` from the entries of a session, as the agent of a new project reaches them."""
+"""MCP servers of `mcp` and `fastmcp`, reached by the records that helpers make of the entries of a session."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -64,14 +64,28 @@ def parameters(project: ModuleType, given: dict[str, Any]) -> Any:
     return found
 
 
+@asynccontextmanager
+async def connected(server: Any) -> AsyncGenerator[Any, None]:
+    """A client of the official SDK, connected to the server of a record."""
+    mcp = importlib.import_module("mcp")
+    if hasattr(server, "command"):
+        program = mcp.StdioServerParameters(command=server.command, args=server.args, env=server.env, cwd=server.cwd)
+        async with mcp.Client(program) as client:
+            yield client
+        return
+    httpx, transport = importlib.import_module("httpx2"), importlib.import_module("mcp.client.streamable_http")
+    http = httpx.AsyncClient(headers=server.headers, timeout=httpx.Timeout(30, read=300))
+    async with http, mcp.Client(transport.streamable_http_client(server.url, http_client=http)) as client:
+        yield client
+
+
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_all_that_a_server_has(project: ModuleType, library: str, transport: str) -> None:
-    tools = importlib.import_module(f"{project.__name__}.tools")
     acp = importlib.import_module(f"{project.__name__}.acp")
 
     async def main(given: dict[str, Any]) -> None:
-        async with tools.connected(parameters(project, given)) as client:
+        async with connected(parameters(project, given)) as client:
             await calls(client)
             await errors(client)
             await cancellation(client)
@@ -83,11 +97,10 @@ def test_all_that_a_server_has(project: ModuleType, library: str, transport: str
 
 def test_a_tool_may_take_its_time(project: ModuleType) -> None:
     """More than the 5 seconds that the HTTP library waits by itself."""
-    tools = importlib.import_module(f"{project.__name__}.tools")
     acp = importlib.import_module(f"{project.__name__}.acp")
 
     async def main(given: dict[str, Any]) -> None:
-        async with tools.connected(parameters(project, given)) as client:
+        async with connected(parameters(project, given)) as client:
             assert text(await client.call_tool("sleep", {"seconds": 7})) == "slept"
 
     with entry("mcp", "http", acp.PROTOCOL_VERSION) as given:
