@@ -18,8 +18,8 @@ def gated_value_records(model: ir.Model, roles: Sequence[RoleRecord]) -> list[Co
     places = GatedPlaces(model)
     for kind, method, part in _sent(model, roles):
         for steps, gated in places.find(part):
-            place = tuple_of([literal(kind), literal(method.wire), tuple_of(map(_step, steps))])
-            found.setdefault(gated.gate, []).append(place)
+            items = [literal(kind), literal(method.wire), tuple_of(map(_step, steps))]
+            found.setdefault(gated.gate, []).append(enclosed("(", items, ")", indent=12))
     return [
         _record(gate, found[gate], model)
         for gate in dict.fromkeys(each.gate for each in model.gated_values)

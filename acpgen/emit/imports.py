@@ -41,6 +41,15 @@ def imported_compactly(module: str, names: Iterable[str]) -> Code:
     return Code(f"# fmt: off\n{statement}\n# fmt: on") if "\n" in statement else statement
 
 
+def names_of_import(module: str, names: Iterable[str]) -> Code:
+    """The names of an import from a module, one a line where they do not fit in one, as black lays them out."""
+    known = [*map(identifier, names)]
+    line = ", ".join(known)
+    if len(f"from ..{module} import {line}") > LINE_LENGTH:
+        line = "(\n    " + ",\n    ".join(known) + ",\n)"
+    return Code(line)
+
+
 def name_lines(names: Iterable[str], print_name: Callable[[str], Code]) -> list[Code]:
     """The sorted names in lines. Each initial starts a new line, so that a new name changes few lines."""
     initials = groupby(sorted(names), key=lambda name: name.rpartition(".")[2][:1])

@@ -10,7 +10,7 @@ from jinja2 import Environment
 from acpgen.emit.codec_modules import codec_view, used_directions
 from acpgen.emit.details import DetailsView
 from acpgen.emit.gated_values import gated_value_records
-from acpgen.emit.imports import imported, isort_key, standard_imports, used
+from acpgen.emit.imports import imported, isort_key, names_of_import, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.needs import with_needs
 from acpgen.emit.role_classes import RoleView
@@ -173,7 +173,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         tables=tables,
         gated_values=gated,
         readers=listed(sorted({reader for view in views for reader in view.readers})),
-        records=listed(map(identifier, records)),
+        records=names_of_import("_runtime._base", records),
         dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
         types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
     )
