@@ -8,7 +8,7 @@ from acpgen.emit.conversions import TYPES, DecodeExpressions, Writing, encoder
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.gates import tags_that_do_not_count
+from acpgen.ir.gate_tags import tags_that_do_not_count
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord, Side

@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_view, used_directions
 from acpgen.emit.details import DetailsView
-from acpgen.emit.gated_values import gated_value_records
+from acpgen.emit.gated_value_tables import gated_value_records
 from acpgen.emit.imports import imported, isort_key, names_of_import, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.needs import with_needs

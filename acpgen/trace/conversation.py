@@ -11,7 +11,7 @@ from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.ir.gates import Tags, counts, tags_that_do_not_count
+from acpgen.ir.gate_tags import Tags, counts, tags_that_do_not_count
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
 from acpgen.schema.gates import Gate
