@@ -75,7 +75,7 @@ class _Draft:
         """Set the capabilities that a caller decides about."""
         for name, value in decided.items():
             paths = _paths_of(name, self._handler, self._kind, allow_groups=value is not True)
-            if value in (False, None):
+            if value is False or value is None:
                 self.closed |= {*paths}
                 for path in paths:
                     _remove(self._raw, path)
