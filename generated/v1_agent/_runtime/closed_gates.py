@@ -137,7 +137,8 @@ def _paths(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[str | int, ...
 def _members(value: Any) -> Iterable[tuple[str | int, Any]]:
     found: Any = value
     if isinstance(value, dict):
-        return found.items()
+        members: Mapping[str, Any] = found
+        return members.items()
     if isinstance(value, (list, tuple)):
         items: Sequence[Any] = found
         return enumerate(items)
