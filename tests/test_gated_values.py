@@ -11,15 +11,17 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
+from acpgen.roles import Role
 from acpgen.schema.bundled import newest_release
 from acpgen.schema.gates import Gate
+from tests.remote_support import Client, Server
 from tests.runtime_support import acp_log, run, texts
 from tests.support import Packages, fitting_fragments
 from tests.test_trace_capabilities import messages, model_with_all, opened
@@ -206,6 +208,42 @@ def test_params_are_refused_before_they_are_sent(packages_by_protocol: Mapping[i
 
     run(main())
     assert found == {name: case.text() for name, case in chosen.items()}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_they_are_refused_over_the_network(packages: Packages, protocol: int) -> None:
+    acp = packages(all_of(protocol), roles=(Role.AGENT,), remote=True)
+    chosen = [each for each in cases(protocol).values() if each.method in acp.CLIENT_METHODS]
+    assert len(chosen) >= 2
+
+    async def sending(case: Case, *, without: Gate | None) -> BaseException | None:
+        """What ends the call when an agent on a server sends the message of a case, and gives up waiting at once."""
+        params, result = handshake(protocol, without)
+        factory, made = class_of(acp.Agent, acp, {"initialize": result}), list[Any]()
+
+        def making(stub: Any) -> Any:
+            made.append(factory(stub))
+            return made[-1]
+
+        async with Server.of(acp, making) as server:
+            await Client(server.app).initialize(params)
+            record = acp.CLIENT_METHODS[case.method]
+            calling = asyncio.ensure_future(
+                getattr(made[0].client, record.handler)(acp.decode(record.params, case.raw))
+            )
+            await asyncio.sleep(0)
+            calling.cancel()
+            (ended,) = await asyncio.gather(calling, return_exceptions=True)
+            return ended
+
+    async def main() -> None:
+        for case in chosen:
+            error = await sending(case, without=case.gated.gate)
+            assert isinstance(error, acp.CapabilityError)
+            assert str(error) == case.text()
+            assert isinstance(await sending(case, without=None), (NoneType, asyncio.CancelledError))
+
+    run(main())
 
 
 def result_of(case: Case, protocol: int, without: Gate | None) -> Json:
