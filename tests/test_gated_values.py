@@ -6,11 +6,14 @@ The cases are those of the facts about the schemas, for the newest releases with
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_lowercase
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -22,7 +25,7 @@ from acpgen.roles import Role
 from acpgen.schema.bundled import newest_release
 from acpgen.schema.gates import Gate
 from tests.remote_support import Client, Server
-from tests.runtime_support import acp_log, run, texts
+from tests.runtime_support import acp_log, agent_of, raw_peer, run, texts
 from tests.support import Packages, fitting_fragments
 from tests.test_trace_capabilities import messages, model_with_all, opened
 
@@ -244,6 +247,39 @@ def test_they_are_refused_over_the_network(packages: Packages, protocol: int) ->
             assert isinstance(await sending(case, without=None), (NoneType, asyncio.CancelledError))
 
     run(main())
+
+
+def test_types_that_contain_others_in_many_ways_have_so_many_places(packages: Packages, tmp_path: Path) -> None:
+    """A schema is untrusted: one of a few lines may have a gated value at any number of places, or without end."""
+    forks = {key: {"$ref": "#/$defs/Tree"} for key in ascii_lowercase}
+    head = {"fragment": 1, "id": "trees", "revision": "1", "title": "Trees", "status": "vendor", "protocols": [1]}
+    extension = {
+        **head,
+        "$defs": {
+            "Tree": {"type": "object", "properties": {"leaf": {"type": "string"}, **forks}},
+            "PlantNotification": {**forks["a"], "x-side": "client", "x-method": "_trees/plant"},
+        },
+        "values": {"InitializeRequest": {"Tree.leaf": {"needs": "clientCapabilities.terminal"}}},
+    }
+    path = tmp_path / "trees.json"
+    path.write_text(json.dumps(extension), encoding="utf-8")
+    acp = packages(SchemaChoice(extensions=(str(path),)))
+    table = importlib.import_module(f"{acp.__name__}.methods").GATED_VALUES
+    places = [steps for each in table for _, method, steps in each.places if method == "_trees/plant"]
+    assert 100 <= len(places) <= 200
+    assert max(map(len, places)) <= 8
+    refused: list[str] = []
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            await peer.ask(1, "initialize", {"protocolVersion": 1})
+            for tree in (acp.Tree(leaf="x"), acp.Tree(a=acp.Tree(leaf="x"))):
+                with pytest.raises(acp.CapabilityError) as caught:
+                    await peer.stub.trees_plant(tree)
+                refused.append(str(caught.value))
+
+    run(main())
+    assert [text.partition(" needs ")[0] for text in refused] == ["_trees/plant: $.leaf", "_trees/plant: $.a.leaf"]
 
 
 def result_of(case: Case, protocol: int, without: Gate | None) -> Json:
