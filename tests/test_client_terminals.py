@@ -138,7 +138,7 @@ def test_the_name_of_a_signal(acp: Any, script: str) -> None:
 
 def test_several_wait_and_a_release_ends_the_wait(acp: Any) -> None:
     async def main() -> list[Any]:
-        async with hand_agent(acp, client_of(acp)) as agent:
+        async with hand_agent(acp, client_of(acp, terminate_seconds=60)) as agent:
             terminal = await create(agent, "sleep 1000")
             waiting = [await agent.ask("terminal/wait_for_exit", terminalId=terminal) for _ in range(3)]
             await agent.peer.notify("$/cancel_request", {"requestId": waiting[0]})
