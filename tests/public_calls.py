@@ -66,6 +66,8 @@ LEFT_OUT = {
     "connect_url.cookies": "is for a library",
     "connect_websocket.settings": "are arguments of a library",
     "main": "is a command: what it gets are texts",
+    "StoredAgent.config_options": "is overridden",
+    "StoredAgent.on_config_option": "is overridden",
     "StoredAgent.on_open": "is overridden",
     "Turn": "`Session.prompt` makes it",
     "TurnInterruptedError": "a turn raises it",

@@ -142,6 +142,7 @@ COOKBOOK = {
     "cancelling": [],
     "blocking": ["agent_message_chunk"] * 2,
     "storing": ["session_info_update", "agent_message_chunk"],
+    "choosing": ["session_info_update", "agent_message_chunk"],
     "files": [],
 }
 """The agents of docs/agent.md and docs/frameworks.md, and the updates that each sends for a prompt."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
 from ..codec import encode
 from ..dispatch import ConnectionClosed
@@ -29,11 +30,15 @@ from ..types import (
     PromptResponse,
     ResumeSessionRequest,
     ResumeSessionResponse,
+    SessionConfigOption,
     SessionNotification,
     SessionUpdateSessionInfoUpdate,
     SessionUpdateUserMessageChunk,
+    SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse,
 )
 from .active_session import ActiveSession
+from .config_choices import check_choice, keep_choice
 from .session_info import title
 from .session_openings import SessionOpenings
 from .session_store import SessionStore
@@ -61,7 +66,8 @@ class StoredAgent(TurnAgent):
     at most, and before a prompt is answered; a prompt whose conversation cannot be saved ends in an error. A prompt for
     a session that is not open is refused. The first line of the first prompt is the title, unless you send another.
 
-    To add to a response, such as modes, override the handler, call it with `super()`, and change what it returns.
+    What the user may choose for a session, such as its model, is in `config_options`. To add more to a response,
+    override the handler, call it with `super()`, and change what it returns.
     """
 
     store: SessionStore
@@ -100,24 +106,47 @@ class StoredAgent(TurnAgent):
         It is called once after each `on_open` that has not raised.
         """
 
+    def config_options(self, session: ActiveSession) -> Sequence[SessionConfigOption]:
+        """What the user may choose for a session, with the values that hold now; nothing unless you override it.
+
+        The responses that open a session have it, and so has the one to a change. If you change a value yourself, send
+        the update that the builder `config_options` makes.
+        """
+        return ()
+
+    async def on_config_option(self, session: ActiveSession, config_id: str, value: str | bool) -> None:
+        """Keep what the user has chosen, one of the values that were offered: in `session.data`, a dict, by the id.
+
+        Override it to keep it elsewhere, or to do more. A turn may run; the session is saved before the answer.
+        """
+        keep_choice(session, config_id, value)
+
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
         await self._openings.open(active, params)
-        return NewSessionResponse(session_id=active.id)
+        return NewSessionResponse(session_id=active.id, config_options=self._config(active))
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
         """Open a session again, and report all of it first. Tool calls that were interrupted are reported as failed."""
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
         await self._openings.open(active, params)
         await replay(self.client, active, end=None if self.turns.has_turns(active.id) else "failed")
-        return LoadSessionResponse()
+        return LoadSessionResponse(config_options=self._config(active))
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Open a session again, without a report."""
         active = await self._stored.open(params.session_id, params.cwd, params.additional_directories)
         await self._openings.open(active, params)
-        return ResumeSessionResponse()
+        return ResumeSessionResponse(config_options=self._config(active))
+
+    async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
+        """Check a value against what is offered, leave it to `on_config_option`, and save the session."""
+        active, name = self.session(params.session_id), params.config_id
+        option = next((each for each in self.config_options(active) if each.id == name), None)
+        await self.on_config_option(active, name, check_choice(option, name, params.value))
+        await active.save()
+        return SetSessionConfigOptionResponse(config_options=[*self.config_options(active)])
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """A page of the sessions that have had a prompt, the latest first."""
@@ -166,6 +195,9 @@ class StoredAgent(TurnAgent):
         await self._stored.save_all()
         self._stored.active.clear()
         await self._openings.close_all()
+
+    def _config(self, active: ActiveSession) -> list[SessionConfigOption] | UnsetType:
+        return [*self.config_options(active)] or UNSET
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from .._base import UNSET
+from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
 from ..codec import encode
 from ..dispatch import ConnectionClosed
@@ -25,13 +26,18 @@ from ..types import (
     ReplayFromStart,
     ResumeSessionRequest,
     ResumeSessionResponse,
+    SessionConfigOption,
     SessionUpdate,
     SessionUpdateSessionInfoUpdate,
     SessionUpdateStateUpdate,
     SessionUpdateStateUpdateIdle,
+    SetSessionConfigOptionRequest,
+    SetSessionConfigOptionRequestOther,
+    SetSessionConfigOptionResponse,
     UpdateSessionNotification,
 )
 from .active_session import ActiveSession
+from .config_choices import check_choice, keep_choice
 from .session_info import title
 from .session_openings import SessionOpenings
 from .session_store import SessionStore
@@ -61,7 +67,8 @@ class StoredAgent(TurnAgent):
     `save_seconds` at most, and before the state is `idle`; a turn that cannot be saved ends in an error. A prompt for a
     session that is not open is refused. The first line of the first prompt is the title, unless you send another.
 
-    To add to a response, such as modes, override the handler, call it with `super()`, and change what it returns.
+    What the user may choose for a session, such as its model, is in `config_options`. To add more to a response,
+    override the handler, call it with `super()`, and change what it returns.
     """
 
     store: SessionStore
@@ -100,11 +107,26 @@ class StoredAgent(TurnAgent):
         It is called once after each `on_open` that has not raised.
         """
 
+    def config_options(self, session: ActiveSession) -> Sequence[SessionConfigOption]:
+        """What the user may choose for a session, with the values that hold now; nothing unless you override it.
+
+        The responses that open a session have it, and so has the one to a change. If you change a value yourself, send
+        the update that the builder `config_options` makes.
+        """
+        return ()
+
+    async def on_config_option(self, session: ActiveSession, config_id: str, value: str | bool) -> None:
+        """Keep what the user has chosen, one of the values that were offered: in `session.data`, a dict, by the id.
+
+        Override it to keep it elsewhere, or to do more. A turn may run; the session is saved before the answer.
+        """
+        keep_choice(session, config_id, value)
+
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
         await self._openings.open(active, params)
-        return NewSessionResponse(session_id=active.id)
+        return NewSessionResponse(session_id=active.id, config_options=self._config(active))
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Open a session again, and report what is asked for, and its state. Interrupted tool calls are cancelled."""
@@ -116,7 +138,16 @@ class StoredAgent(TurnAgent):
         if params.replay_from:
             await replay(self.client, active, end=None if is_running else "cancelled")
         await self.client.session_update(running(active.id) if is_running else idle(active.id))
-        return ResumeSessionResponse()
+        return ResumeSessionResponse(config_options=self._config(active))
+
+    async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
+        """Check a value against what is offered, leave it to `on_config_option`, and save the session."""
+        active, name = self.session(params.session_id), params.config_id
+        option = next((each for each in self.config_options(active) if each.config_id == name), None)
+        value = None if isinstance(params, SetSessionConfigOptionRequestOther) else params.value
+        await self.on_config_option(active, name, check_choice(option, name, value))
+        await active.save()
+        return SetSessionConfigOptionResponse(config_options=[*self.config_options(active)])
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """A page of the sessions that have had a prompt, the latest first."""
@@ -157,6 +188,9 @@ class StoredAgent(TurnAgent):
         await self._stored.save_all()
         self._stored.active.clear()
         await self._openings.close_all()
+
+    def _config(self, active: ActiveSession) -> list[SessionConfigOption] | UnsetType:
+        return [*self.config_options(active)] or UNSET
 
     async def _begin(
         self, active: ActiveSession, params: PromptRequest
