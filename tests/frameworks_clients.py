@@ -128,6 +128,12 @@ class Sdk:
         check_quiet(re.sub(UNKNOWN, "", log.read_text(), flags=re.DOTALL))
 
 
+def mode_of(result: Json) -> str:
+    """The mode in a result; empty if it has none."""
+    options = result.get("configOptions") or ()
+    return next((str(each["currentValue"]) for each in options if each.get("category") == "mode"), "")
+
+
 class Start(Protocol):
     """What starts an agent and connects a client to it."""
 
@@ -148,6 +154,8 @@ class Talk:
     transcript: list[tuple[str, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is in the file after each prompt."""
+    modes: list[str] = field(default_factory=list)
+    """The mode of the session when it has begun, and in each step, as the client was told last."""
 
     async def play(self, conversation: Sequence[Step] = CONVERSATION) -> None:
         at = conversation.index(Restart())
@@ -157,6 +165,7 @@ class Talk:
                 for step in steps:
                     assert isinstance(step, Prompt)
                     self.project.restore()
+                    await self._choose(client, step.mode or self.modes[-1])
                     end = await self._prompt(client, step)
                     self._note(await client.seen(), end)
                     self.notes.append(self.project.notes.read_text())
@@ -165,11 +174,21 @@ class Talk:
         await client.say("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         params = {"cwd": str(self.project.folder), "mcpServers": self.project.servers}
         if not self.session:
-            self.session = (await client.say("session/new", params))["result"]["sessionId"]
+            opened = (await client.say("session/new", params))["result"]
+            self.session = opened["sessionId"]
+            self.modes.append(mode_of(opened))
             return
         await client.answer({})
         outcome = await client.say("session/load", {"sessionId": self.session, **params})
+        self.modes.append(mode_of(outcome.get("result") or {}))
         self._note(await client.seen(), "refused" if "error" in outcome else "")
+
+    async def _choose(self, client: Client, mode: str) -> None:
+        """Choose the mode for a step, unless it is in force."""
+        if mode != self.modes[-1]:
+            choice = {"sessionId": self.session, "configId": "mode", "value": mode}
+            mode = mode_of((await client.say("session/set_config_option", choice))["result"])
+        self.modes.append(mode)
 
     async def _prompt(self, client: Client, step: Prompt) -> str:
         """Send a prompt; how its turn has ended."""

@@ -155,8 +155,10 @@ def test_random_cancellations(project: Project) -> None:
             session = await client.open(str(project.folder), mcpServers=project.servers)
             assert (await client.prompt(session, "call greet")).text == "The tool says: hello"
             before = await client.request("_alive")
+            mode = {"sessionId": session, "configId": "mode"}
             for number in range(CANCELLATIONS):
                 project.restore()
+                await client.request("session/set_config_option", **mode, value=chance.choice(["ask", "edit"]))
                 ended.append(await cancel_at_random(client, session, chance))
                 assert open_calls(client.updates(session)) == set()
                 await settled(client, before, ABANDONED.get(project.script.name))

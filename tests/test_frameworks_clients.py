@@ -8,7 +8,7 @@ import pytest
 
 from tests.frameworks_clients import Sdk, Talk, scripted
 from tests.frameworks_clients import Start as Connect
-from tests.frameworks_conversation import CONVERSATION, REMEMBERED, TRANSCRIPT, Prompt, Restart
+from tests.frameworks_conversation import CONVERSATION, MODES, REMEMBERED, TRANSCRIPT, Prompt, Restart
 from tests.frameworks_support import AGENTS, NOTES, SECONDS, Start, home_of_peers, open_calls, starter
 from tests.interop import peers
 from tests.interop.pairs import Setup
@@ -45,11 +45,12 @@ def connect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_same_conversation(name: str, start: Start, connect: Connect) -> None:
-    """A restart replays it; the model remembers it, and what was allowed for good is not asked again."""
+    """A restart replays it; the model remembers it, the mode stays, and what was always allowed is not asked again."""
     project = start(name)
     talk = Talk(project, connect)
     run(talk.play(), seconds=3 * SECONDS)
     assert dict(enumerate(talk.transcript)) == dict(enumerate(TRANSCRIPT))
+    assert talk.modes == MODES
     before, replayed, after = (
         [each for each in talk.updates(steps) if "toolCallId" in each]
         for steps in (slice(RESTART), slice(RESTART, RESTART + 1), slice(RESTART + 1, None))
@@ -61,6 +62,6 @@ def test_the_same_conversation(name: str, start: Start, connect: Connect) -> Non
     assert refused.startswith("I was told: ")
     assert "written" not in refused
     is_written = [step for step, notes in zip(PROMPTS, talk.notes, strict=True) if notes == CORRECTED]
-    assert is_written == [PROMPTS[2], PROMPTS[6]]
+    assert is_written == [PROMPTS[at] for at in (2, 3, 8, 9)]
     assert {*talk.notes} == {NOTES, CORRECTED}
     assert not project.is_served()

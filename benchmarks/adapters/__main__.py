@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.frameworks_clients import Client, Scripted, Talk
-from tests.frameworks_conversation import ASK, CONVERSATION, TRANSCRIPT, Prompt, Restart
+from tests.frameworks_conversation import ASK, CONVERSATION, EDIT, TRANSCRIPT, Prompt, Restart, Step
 from tests.frameworks_support import EXAMPLES, Lines, Project, open_calls
 from tests.runtime_support import V1
 from tests.support import Packages
@@ -56,14 +56,24 @@ async def start(project: Project) -> AsyncGenerator[Client, None]:
             await process.wait()
 
 
-def conversation() -> Sequence[Prompt | Restart]:
-    """That of the tests. A tool is cancelled when it has been seen to start, as not all report what it does."""
-    return [replace(each, cancel_after=1000) if getattr(each, "cancel_after", 0) else each for each in CONVERSATION]
+STEPS = [
+    (step, told)
+    for step, told in zip(CONVERSATION, TRANSCRIPT, strict=True)
+    if not (isinstance(step, Prompt) and step.mode == EDIT)
+]
+"""The steps of the conversation of the tests in the mode that asks: the adapters have others, by other names."""
+
+
+def as_played(step: Step) -> Step:
+    """A tool is cancelled when it has been seen to start, as not all report what it does."""
+    if isinstance(step, Restart):
+        return step
+    return replace(step, mode="", cancel_after=1000 if step.cancel_after else 0)
 
 
 def show(talk: Talk) -> None:
     """Print each step, and what does not belong to one."""
-    for step, found, expected in zip(CONVERSATION, talk.transcript, TRANSCRIPT, strict=False):
+    for (step, expected), found in zip(STEPS, talk.transcript, strict=False):
         print(f"\n## {step}\n   " + "\n   ".join(found), "" if found != expected else "(as ours)")
     calls = [each for each in talk.updates(slice(None)) if "toolCallId" in each]
     starts = Counter(each["toolCallId"] for each in calls if each["sessionUpdate"] == "tool_call")
@@ -102,7 +112,7 @@ async def main(program: str, interpreter: str, *packages: str) -> None:
         project = Project(acp, interpreter, Path(program).resolve(), home)
         talk = Talk(project, start, patience=PATIENCE)
         try:
-            await talk.play(conversation())
+            await talk.play([as_played(step) for step, _ in STEPS])
         finally:
             if talk.told:
                 show(talk)

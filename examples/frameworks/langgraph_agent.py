@@ -29,7 +29,6 @@ class Turn:
 
     session: helpers.ActiveSession
     calls: helpers.ToolCalls
-    memory: helpers.PermissionMemory
     client: acp.RemoteClient
 
 
@@ -59,7 +58,7 @@ async def count(to: int, runtime: ToolRuntime[Turn, Any]) -> str:
 
 
 class ReportedTools(AgentMiddleware[Any, Turn]):
-    """Shows the calls of tools to the user, and asks before a file is written."""
+    """Shows the calls of tools to the user, and asks before a file is written in the mode "ask"."""
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -71,7 +70,8 @@ class ReportedTools(AgentMiddleware[Any, Turn]):
             await turn.client.session_update(helpers.plan(turn.session.id, entries))
             return await handler(request)
         call = await self.report(turn, name, given, key)
-        if name == "write_file" and not await call.permission(memory=turn.memory):
+        memory = helpers.PermissionMemory(turn.session.data["permissions"], folder=turn.session.cwd)
+        if call.reported.status == "pending" and not await call.permission(memory=memory):
             await call.end()
             return ToolMessage("the user has refused", tool_call_id=key, status="error")
         try:
@@ -89,14 +89,15 @@ class ReportedTools(AgentMiddleware[Any, Turn]):
             return await turn.calls.start(key, name, kind=kind, name=name, raw_input=given)
         path = Path(turn.session.cwd, given["path"])
         old = path.read_text() if path.exists() else None
-        return await turn.calls.start_edit(key, str(path), old=old, new=given["text"], status="pending", name=name)
+        status: Any = "pending" if turn.session.data["mode"] == "ask" else "in_progress"
+        return await turn.calls.start_edit(key, str(path), old=old, new=given["text"], status=status, name=name)
 
 
 # --- The agent --------------------------------------------------------------------------------------------------------
 
 
 class LangGraphAgent(helpers.StoredAgent):
-    """Its sessions have the messages of the graph, and what the user has allowed for good."""
+    """Its sessions have the messages of the graph, the mode, and what the user has allowed for good."""
 
     store = helpers.SqliteStore(sys.argv[1] if len(sys.argv) > 1 else "sessions.db")
 
@@ -105,34 +106,33 @@ class LangGraphAgent(helpers.StoredAgent):
         self.servers: dict[str, helpers.SessionTools] = {}
 
     async def initialize(self, params: acp.InitializeRequest) -> acp.InitializeResponse:
-        able = acp.AgentCapabilities(mcp_capabilities=helpers.mcp_capabilities("stdio", "http"))
-        return acp.advertise(self, acp.InitializeResponse(protocol_version=1, agent_capabilities=able))
+        return acp.advertise(self, acp.InitializeResponse(protocol_version=1), mcp_capabilities={"http": True})
 
     async def on_open(self, session: helpers.ActiveSession, params: helpers.OpenSessionRequest) -> None:
+        session.data = session.data or {"history": [], "permissions": [], "mode": "ask"}
         self.servers[session.id] = helpers.SessionTools(helpers.mcp_parameters(params.mcp_servers, cwd=session.cwd))
 
     async def on_close(self, session_id: str) -> None:
         await self.servers.pop(session_id).close()
 
+    def config_options(self, session: helpers.ActiveSession) -> list[acp.SessionConfigOption]:
+        both = [acp.SessionConfigSelectOption(value=each, name=each.title()) for each in ("ask", "edit")]
+        now = session.data["mode"]
+        return [acp.SessionConfigOptionSelect(id="mode", name="Mode", category="mode", current_value=now, options=both)]
+
     async def work(self, params: acp.PromptRequest) -> None:
         session = self.session(params.session_id)
-        data = session.data = session.data or {"history": [], "permissions": []}
-        calls = helpers.ToolCalls(self.client, session.id, self.turns)
-        turn = Turn(session, calls, helpers.PermissionMemory(data["permissions"], folder=session.cwd), self.client)
+        turn = Turn(session, helpers.ToolCalls(self.client, session.id, self.turns), self.client)
         more = [
             StructuredTool.from_function(
                 coroutine=each.__call__, name=each.name, description=each.description, args_schema=each.input_schema
             )
             for each in await self.servers[session.id].list()
         ]
-        graph = create_agent(
-            MODEL,
-            tools=[read_file, write_file, count, *more],
-            middleware=[TodoListMiddleware(), ReportedTools()],
-            context_schema=Turn,
-        )
+        middleware = [TodoListMiddleware(), ReportedTools()]
+        graph = create_agent(MODEL, [read_file, write_file, count, *more], middleware=middleware, context_schema=Turn)
         prompt = HumanMessage("\n".join(getattr(block, "text", "") for block in params.prompt))
-        state: Any = {"messages": [*messages_from_dict(data["history"]), prompt]}
+        state: Any = {"messages": [*messages_from_dict(session.data["history"]), prompt]}
         async for mode, event in graph.astream(state, context=turn, stream_mode=["messages", "values"]):
             if mode == "values":
                 state = event
@@ -142,7 +142,7 @@ class LangGraphAgent(helpers.StoredAgent):
                         await self.client.session_update(helpers.agent_message(session.id, block["text"]))
                     elif block["type"] == "reasoning":
                         await self.client.session_update(helpers.agent_thought(session.id, block["reasoning"]))
-        data["history"] = messages_to_dict(state["messages"])
+        session.data["history"] = messages_to_dict(state["messages"])
 
 
 if __name__ == "__main__":

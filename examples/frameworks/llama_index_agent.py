@@ -44,48 +44,43 @@ class ToolLoop(Workflow):
         return StopEvent(result=messages)
 
     async def think(self, ctx: Context, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        found: list[tuple[str, Any]] = []
+        found: dict[str, list[Any]] = {"thought": [], "text": [], "call": []}
         async for kind, piece in stream(messages):
-            found.append((kind, piece))
+            found[kind].append(piece)
             ctx.write_event_to_stream(Progress(kind=kind, value=piece))
-        text, calls = ([piece for kind, piece in found if kind == wanted] for wanted in ("text", "call"))
-        messages.append({"role": "assistant", "text": "".join(text), "calls": [*calls]})
-        return calls
+        messages.append({"role": "assistant", "text": "".join(found["text"]), "calls": [*found["call"]]})
+        return found["call"]
 
     async def act(self, ctx: Context, messages: list[Any], call: dict[str, Any], *, is_refused: bool) -> None:
         ctx.write_event_to_stream(Progress(kind="start", value=call))
         output, end = "the user has refused", "failed"
-        if not is_refused:
-            try:
-                output, end = str(await self.call(ctx, call)), "completed"
-            except Exception as error:  # noqa: BLE001  the model may try something else
-                output = str(error)
+        try:
+            output, end = (output, end) if is_refused else (str(await self.call(ctx, call)), "completed")
+        except Exception as error:  # noqa: BLE001  the model may try something else
+            output = str(error)
         ctx.write_event_to_stream(Progress(kind="end", value=(call["id"], end, output)))
         messages.append({"role": "tool", "id": call["id"], "text": output})
 
     async def call(self, ctx: Context, call: dict[str, Any]) -> Any:
-        given = call["arguments"]
-        if call["tool"] == "write_todos":  # the start of the call has shown it
-            return "shown"
-        if call["tool"] != "count":
-            return await {**self.tools, "read_file": self.read_file, "write_file": self.write_file}[call["tool"]](
-                **given
-            )
-        for number in range(1, given["to"] + 1):
-            await asyncio.sleep(0.01)
-            ctx.write_event_to_stream(Progress(kind="update", value=(call["id"], f"{number} of {given['to']}")))
-        return f"counted to {given['to']}"
-
-    async def read_file(self, path: str) -> str:
-        return (self.cwd / path).read_text()
-
-    async def write_file(self, path: str, text: str) -> str:
-        (self.cwd / path).write_text(text)
-        return f"{path} is written"
+        match call:
+            case {"tool": "write_todos"}:  # the start of the call has shown it
+                return "shown"
+            case {"tool": "read_file", "arguments": {"path": path}}:
+                return (self.cwd / path).read_text()
+            case {"tool": "write_file", "arguments": {"path": path, "text": text}}:
+                (self.cwd / path).write_text(text)
+                return f"{path} is written"
+            case {"tool": "count", "id": key, "arguments": {"to": last}}:
+                for number in range(1, last + 1):
+                    await asyncio.sleep(0.01)
+                    ctx.write_event_to_stream(Progress(kind="update", value=(key, f"{number} of {last}")))
+                return f"counted to {last}"
+            case {"tool": name, "arguments": given}:
+                return await self.tools[name](**given)
 
 
 class WorkflowAgent(helpers.StoredAgent):
-    """Its sessions have the messages of the model, and what the user has allowed for good."""
+    """Its sessions have the messages of the model, the mode, and what the user has allowed for good."""
 
     store = helpers.SqliteStore(sys.argv[1] if len(sys.argv) > 1 else "sessions.db")
 
@@ -94,24 +89,28 @@ class WorkflowAgent(helpers.StoredAgent):
         self.servers: dict[str, helpers.SessionTools] = {}
 
     async def initialize(self, params: acp.InitializeRequest) -> acp.InitializeResponse:
-        able = acp.AgentCapabilities(mcp_capabilities=helpers.mcp_capabilities("stdio", "http"))
-        return acp.advertise(self, acp.InitializeResponse(protocol_version=1, agent_capabilities=able))
+        return acp.advertise(self, acp.InitializeResponse(protocol_version=1), mcp_capabilities={"http": True})
 
     async def on_open(self, session: helpers.ActiveSession, params: helpers.OpenSessionRequest) -> None:
+        session.data = session.data or {"history": [], "permissions": [], "mode": "ask"}
         self.servers[session.id] = helpers.SessionTools(helpers.mcp_parameters(params.mcp_servers, cwd=session.cwd))
 
     async def on_close(self, session_id: str) -> None:
         await self.servers.pop(session_id).close()
 
+    def config_options(self, session: helpers.ActiveSession) -> list[acp.SessionConfigOption]:
+        both = [acp.SessionConfigSelectOption(value=each, name=each.title()) for each in ("ask", "edit")]
+        now = session.data["mode"]
+        return [acp.SessionConfigOptionSelect(id="mode", name="Mode", category="mode", current_value=now, options=both)]
+
     async def work(self, params: acp.PromptRequest) -> None:
         session = self.session(params.session_id)
-        data = session.data = session.data or {"history": [], "permissions": []}
         calls = helpers.ToolCalls(self.client, session.id, self.turns)
-        memory = helpers.PermissionMemory(data["permissions"], folder=session.cwd)
+        memory = helpers.PermissionMemory(session.data["permissions"], folder=session.cwd)
         prompt = "\n".join(getattr(block, "text", "") for block in params.prompt)
         loop = ToolLoop(timeout=None)
         loop.cwd, loop.tools = Path(session.cwd), {each.name: each for each in await self.servers[session.id].list()}
-        run = loop.run(messages=[*data["history"], {"role": "user", "text": prompt}])
+        run = loop.run(messages=[*session.data["history"], {"role": "user", "text": prompt}])
         try:
             async for event in run.stream_events():
                 if isinstance(event, Progress):
@@ -120,10 +119,11 @@ class WorkflowAgent(helpers.StoredAgent):
                     key, name, given = (event.calls[0][each] for each in ("id", "tool", "arguments"))
                     path, new = loop.cwd / given["path"], given["text"]
                     old = path.read_text() if path.exists() else None
-                    call = await calls.start_edit(key, str(path), old=old, new=new, status="pending", name=name)
-                    answer = await call.permission(memory=memory)
-                    run.ctx.send_event(Answer(messages=event.messages, calls=event.calls, allowed=answer.allowed))
-            data["history"] = await run
+                    status: Any = "pending" if session.data["mode"] == "ask" else "in_progress"
+                    call = await calls.start_edit(key, str(path), old=old, new=new, status=status, name=name)
+                    allowed = status != "pending" or (await call.permission(memory=memory)).allowed
+                    run.ctx.send_event(Answer(messages=event.messages, calls=event.calls, allowed=allowed))
+            session.data["history"] = await run
         finally:
             with suppress(Exception):
                 await run.cancel_run()

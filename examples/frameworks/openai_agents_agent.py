@@ -11,19 +11,30 @@ from typing import Any
 
 import acp_frameworks as acp
 from acp_frameworks import helpers
-from agents import Agent, FunctionTool, RunHooks, Runner, RunResultStreaming, Tool, function_tool
+from agents import Agent, FunctionTool, RunHooks, Runner, Tool, function_tool
 from agents.tool_context import ToolContext
+from openai.types.responses import ResponseReasoningSummaryTextDeltaEvent, ResponseTextDeltaEvent
 from scripted_openai_agents import MODEL  # or the name of a real one, such as "gpt-…"
 
 
 @dataclass
-class Turn:
-    """What tools need of the turn that runs."""
+class Turn(RunHooks[Any]):
+    """What tools need of the turn that runs. It shows their calls, but for those that need approval."""
 
     session: helpers.ActiveSession
     calls: helpers.ToolCalls
-    memory: helpers.PermissionMemory
     client: acp.RemoteClient
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Tool) -> None:
+        if tool.name not in {"write_todos", "write_file"}:
+            kind: Any = "read" if tool.name == "read_file" else "other"
+            given = json.loads(context.tool_arguments)
+            await self.calls.start(context.tool_call_id, tool.name, kind=kind, name=tool.name, raw_input=given)
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Tool, result: object) -> None:
+        if (key := context.tool_call_id) in self.calls:
+            shown = list(self.calls[key].reported.content or ()) if tool.name == "write_file" else [str(result)]
+            await self.calls.end(key, content=shown, raw_output=result)
 
 
 async def failed(ctx: Any, error: Exception) -> str:
@@ -74,23 +85,8 @@ def tool_of_server(tool: helpers.SessionTool) -> FunctionTool:
     return FunctionTool(tool.name, tool.description, tool.input_schema, invoke, strict_json_schema=False)
 
 
-class Reports(RunHooks[Turn]):
-    """Shows the calls of tools to the user. Those that need approval are shown already."""
-
-    async def on_tool_start(self, context: Any, agent: Any, tool: Tool) -> None:
-        turn, given = context.context, json.loads(context.tool_arguments)
-        if tool.name not in {"write_todos", "write_file"}:
-            kind: Any = "read" if tool.name == "read_file" else "other"
-            await turn.calls.start(context.tool_call_id, tool.name, kind=kind, name=tool.name, raw_input=given)
-
-    async def on_tool_end(self, context: Any, agent: Any, tool: Tool, result: object) -> None:
-        if (key := context.tool_call_id) in (calls := context.context.calls):
-            shown = list(calls[key].reported.content or ()) if tool.name == "write_file" else [str(result)]
-            await calls.end(key, content=shown, raw_output=result)
-
-
 class OpenAIAgent(helpers.StoredAgent):
-    """Its sessions have the items of the model, and what the user has allowed for good."""
+    """Its sessions have the items of the model, the mode, and what the user has allowed for good."""
 
     store = helpers.SqliteStore(sys.argv[1] if len(sys.argv) > 1 else "sessions.db")
 
@@ -99,51 +95,53 @@ class OpenAIAgent(helpers.StoredAgent):
         self.servers: dict[str, helpers.SessionTools] = {}
 
     async def initialize(self, params: acp.InitializeRequest) -> acp.InitializeResponse:
-        able = acp.AgentCapabilities(mcp_capabilities=helpers.mcp_capabilities("stdio", "http"))
-        return acp.advertise(self, acp.InitializeResponse(protocol_version=1, agent_capabilities=able))
+        return acp.advertise(self, acp.InitializeResponse(protocol_version=1), mcp_capabilities={"http": True})
 
     async def on_open(self, session: helpers.ActiveSession, params: helpers.OpenSessionRequest) -> None:
+        session.data = session.data or {"history": [], "permissions": [], "mode": "ask"}
         self.servers[session.id] = helpers.SessionTools(helpers.mcp_parameters(params.mcp_servers, cwd=session.cwd))
 
     async def on_close(self, session_id: str) -> None:
         await self.servers.pop(session_id).close()
 
+    def config_options(self, session: helpers.ActiveSession) -> list[acp.SessionConfigOption]:
+        both = [acp.SessionConfigSelectOption(value=each, name=each.title()) for each in ("ask", "edit")]
+        now = session.data["mode"]
+        return [acp.SessionConfigOptionSelect(id="mode", name="Mode", category="mode", current_value=now, options=both)]
+
     async def work(self, params: acp.PromptRequest) -> None:
         session = self.session(params.session_id)
-        data = session.data = session.data or {"history": [], "permissions": []}
-        calls = helpers.ToolCalls(self.client, session.id, self.turns)
-        turn = Turn(session, calls, helpers.PermissionMemory(data["permissions"], folder=session.cwd), self.client)
+        turn = Turn(session, helpers.ToolCalls(self.client, session.id, self.turns), self.client)
         more = [tool_of_server(each) for each in await self.servers[session.id].list()]
         agent = Agent[Turn]("agent", tools=[read_file, write_file, count, write_todos, *more], model=MODEL)
         prompt = "\n".join(getattr(block, "text", "") for block in params.prompt)
-        given: Any = [*data["history"], {"role": "user", "content": prompt}]
+        given: Any = [*session.data["history"], {"role": "user", "content": prompt}]
         while given:
-            run = Runner.run_streamed(agent, given, context=turn, hooks=Reports())
+            run = Runner.run_streamed(agent, given, context=turn, hooks=turn)
             try:
-                await self.tell(session.id, run)
+                async for event in run.stream_events():
+                    match getattr(event, "data", None):
+                        case ResponseTextDeltaEvent(delta=text):
+                            await self.client.session_update(helpers.agent_message(session.id, text))
+                        case ResponseReasoningSummaryTextDeltaEvent(delta=text):
+                            await self.client.session_update(helpers.agent_thought(session.id, text))
             finally:
                 run.cancel()
             given = run.to_state() if run.interruptions else None
             for item in run.interruptions:
                 (given.approve if await self.ask(turn, item) else given.reject)(item)
-        data["history"] = run.to_input_list()
-
-    async def tell(self, session_id: str, run: RunResultStreaming) -> None:
-        async for event in run.stream_events():
-            if event.type == "raw_response_event":
-                if event.data.type == "response.output_text.delta":
-                    await self.client.session_update(helpers.agent_message(session_id, event.data.delta))
-                elif event.data.type == "response.reasoning_summary_text.delta":
-                    await self.client.session_update(helpers.agent_thought(session_id, event.data.delta))
+        session.data["history"] = run.to_input_list()
 
     async def ask(self, turn: Turn, item: Any) -> bool:
-        given = json.loads(item.arguments)
-        path, text = Path(turn.session.cwd, given["path"]), given["text"]
+        session, given = turn.session, json.loads(item.arguments)
+        path, text = Path(session.cwd, given["path"]), given["text"]
         old = path.read_text() if path.exists() else None
-        call = await turn.calls.start_edit(item.call_id, str(path), old=old, new=text, status="pending", name=item.name)
-        if not (answer := await call.permission(memory=turn.memory)):
+        status: Any = "pending" if session.data["mode"] == "ask" else "in_progress"
+        call = await turn.calls.start_edit(item.call_id, str(path), old=old, new=text, status=status, name=item.name)
+        memory = helpers.PermissionMemory(session.data["permissions"], folder=session.cwd)
+        if is_refused := status == "pending" and not await call.permission(memory=memory):
             await call.end()
-        return answer.allowed
+        return not is_refused
 
 
 if __name__ == "__main__":

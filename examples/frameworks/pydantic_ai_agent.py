@@ -21,7 +21,6 @@ class Turn:
 
     session: helpers.ActiveSession
     calls: helpers.ToolCalls
-    memory: helpers.PermissionMemory
     client: acp.RemoteClient
 
 
@@ -62,7 +61,7 @@ async def write_todos(ctx: ai.RunContext[Turn], steps: list[str], done: int) -> 
 
 
 class ReportedTools(ai.WrapperToolset[Turn]):
-    """Shows the calls of tools to the user, and asks before a file is written."""
+    """Shows the calls of tools to the user, and asks before a file is written in the mode "ask"."""
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: ai.RunContext[Turn], tool: ToolsetTool[Turn]
@@ -70,7 +69,9 @@ class ReportedTools(ai.WrapperToolset[Turn]):
         if name == "write_todos":  # the user sees the plan
             return await super().call_tool(name, tool_args, ctx, tool)
         call = await self.report(name, tool_args, ctx)
-        if name == "write_file" and not await call.permission(memory=ctx.deps.memory):
+        session = ctx.deps.session
+        memory = helpers.PermissionMemory(session.data["permissions"], folder=session.cwd)
+        if call.reported.status == "pending" and not await call.permission(memory=memory):
             await call.end()
             raise ai.ToolFailed("the user has refused")
         try:
@@ -89,14 +90,15 @@ class ReportedTools(ai.WrapperToolset[Turn]):
             return await calls.start(key, name, kind=kind, name=name, raw_input=given)
         path = Path(ctx.deps.session.cwd, given["path"])
         old = path.read_text() if path.exists() else None
-        return await calls.start_edit(key, str(path), old=old, new=given["text"], status="pending", name=name)
+        status: Any = "pending" if ctx.deps.session.data["mode"] == "ask" else "in_progress"
+        return await calls.start_edit(key, str(path), old=old, new=given["text"], status=status, name=name)
 
 
 # --- The agent --------------------------------------------------------------------------------------------------------
 
 
 class PydanticAgent(helpers.StoredAgent):
-    """Its sessions have the history of the model, and what the user has allowed for good."""
+    """Its sessions have the history of the model, the mode, and what the user has allowed for good."""
 
     store = helpers.SqliteStore(sys.argv[1] if len(sys.argv) > 1 else "sessions.db")
 
@@ -105,26 +107,29 @@ class PydanticAgent(helpers.StoredAgent):
         self.servers: dict[str, helpers.SessionTools] = {}
 
     async def initialize(self, params: acp.InitializeRequest) -> acp.InitializeResponse:
-        able = acp.AgentCapabilities(mcp_capabilities=helpers.mcp_capabilities("stdio", "http"))
-        return acp.advertise(self, acp.InitializeResponse(protocol_version=1, agent_capabilities=able))
+        return acp.advertise(self, acp.InitializeResponse(protocol_version=1), mcp_capabilities={"http": True})
 
     async def on_open(self, session: helpers.ActiveSession, params: helpers.OpenSessionRequest) -> None:
+        session.data = session.data or {"history": [], "permissions": [], "mode": "ask"}
         self.servers[session.id] = helpers.SessionTools(helpers.mcp_parameters(params.mcp_servers, cwd=session.cwd))
 
     async def on_close(self, session_id: str) -> None:
         await self.servers.pop(session_id).close()
 
+    def config_options(self, session: helpers.ActiveSession) -> list[acp.SessionConfigOption]:
+        both = [acp.SessionConfigSelectOption(value=each, name=each.title()) for each in ("ask", "edit")]
+        now = session.data["mode"]
+        return [acp.SessionConfigOptionSelect(id="mode", name="Mode", category="mode", current_value=now, options=both)]
+
     async def work(self, params: acp.PromptRequest) -> None:
         session = self.session(params.session_id)
-        data = session.data = session.data or {"history": [], "permissions": []}
         calls = helpers.ToolCalls(self.client, session.id, self.turns)
-        memory = helpers.PermissionMemory(data["permissions"], folder=session.cwd)
         found = await self.servers[session.id].list()
         more = [ai.Tool[Turn].from_schema(each, each.name, each.description, each.input_schema) for each in found]
         run = agent.run_stream_events(
             "\n".join(getattr(block, "text", "") for block in params.prompt),
-            deps=Turn(session, calls, memory, self.client),
-            message_history=ai.ModelMessagesTypeAdapter.validate_python(data["history"]),
+            deps=Turn(session, calls, self.client),
+            message_history=ai.ModelMessagesTypeAdapter.validate_python(session.data["history"]),
             toolsets=[ReportedTools(CombinedToolset([tools, ai.FunctionToolset(more)]))],
         )
         async with run as events:
@@ -134,7 +139,7 @@ class PydanticAgent(helpers.StoredAgent):
                         await self.client.session_update(helpers.agent_message(session.id, text))
                     case ai.ThinkingPart(content=str(text)) | ai.ThinkingPartDelta(content_delta=str(text)):
                         await self.client.session_update(helpers.agent_thought(session.id, text))
-            data["history"] = ai.ModelMessagesTypeAdapter.dump_python(events.all_messages(), mode="json")
+            session.data["history"] = ai.ModelMessagesTypeAdapter.dump_python(events.all_messages(), mode="json")
 
 
 if __name__ == "__main__":
