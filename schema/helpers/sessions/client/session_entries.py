@@ -128,8 +128,8 @@ class Thought(Message):
 
 
 @dataclass(eq=False, kw_only=True)
-class ToolCallEntry(_Entry):
-    """The part of `ToolCall` that all versions have. Attributes that the agent has not reported have their defaults."""
+class ToolCall(_Entry):
+    """A tool call as the agent has reported it; attributes that were not reported have their defaults."""
 
     title: str | None = None
     name: str | None = None
@@ -153,7 +153,7 @@ class Compaction(_Entry):
 
 # --- Changes ---------------------------------------------------------------------------------------------------------
 
-C = TypeVar("C", bound=ToolCallEntry)
+C = TypeVar("C", bound=ToolCall)
 N = TypeVar("N", bound=str)
 P = TypeVar("P")
 

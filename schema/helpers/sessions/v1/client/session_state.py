@@ -33,17 +33,13 @@ from .session_entries import (
     PlanChange,
     SessionBase,
     Thought,
+    ToolCall,
     ToolCallChange,
-    ToolCallEntry,
     UserMessage,
     patch,
 )
 
 __all__ = ["SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "ToolCall"]
-
-
-class ToolCall(ToolCallEntry):
-    """A tool call as the agent has reported it."""
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction

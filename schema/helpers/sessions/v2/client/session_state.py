@@ -44,10 +44,10 @@ from .session_entries import (
     SessionBase,
     Thought,
     ToolCallChange,
-    ToolCallEntry,
     UserMessage,
     patch,
 )
+from .session_entries import ToolCall as AnyToolCall
 
 __all__ = [
     "SessionAttribute",
@@ -61,8 +61,8 @@ __all__ = [
 
 
 @dataclass(eq=False, kw_only=True)
-class ToolCall(ToolCallEntry):
-    """A tool call as the agent has reported it."""
+class ToolCall(AnyToolCall):
+    """A tool call, with all that the agent has reported about it."""
 
     capabilities: ToolCallCapabilities | None = None
     """What the client may do with the call now."""
