@@ -62,16 +62,16 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
 
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
-    "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
+    "_base": ("UNSET", "Struct", "UnsetType"),
     "_decode": ("DecodeError",),
     "_lenient": ("Drop",),
-    "capability_names": (),
     "decision": ("Decision", "decides"),
-    "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
-    "gates": (),
-    "misnamed": (),
+    "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "mistakes": (),
+    "names": (),
+    "peer_kind": ("PeerKind",),
     "places": (),
+    "records": ("Gate", "Method"),
     "reflection": (),
 }
 """The modules of every package, each with its public names."""
@@ -83,19 +83,16 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "connection": ("Connection",),
     "endpoint": (),
     "in_flight": (),
-    "introduction": (),
     "log": (),
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
     "options": ("ConnectionOptions",),
+    "peer_kind": ("PeerKind", "current_peer_kind"),
     "read_loop": (),
     "sent": (),
     "state": (),
     "stream_transport": ("StreamTransport",),
     "tasks": ("BlockingStub", "blocking"),
-    "transport": (
-        *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
-        *("current_peer_kind", "memory_transports"),
-    ),
+    "transport": ("ByteTransport", "MemoryTransport", "Transport", "Wire", "memory_transports"),
 }
 """The modules that speak JSON-RPC."""
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from ._base import Gate, GatedValues, Step
 from ._decode import path_text
-from .gates import value_at
+from .records import Gate, GatedValues, Step, value_at
 
 Kind: TypeAlias = Literal["request", "notification", "result"]
 Place: TypeAlias = "tuple[tuple[Step, ...], Gate]"

@@ -10,14 +10,12 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .closed_gates import CapabilityError, find_closed
 from .dispatch import (
     ConnectionClosed,
     Handler,
-    PeerKind,
     call_handler,
     check_name,
     dispatch_notification,
@@ -30,7 +28,9 @@ from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
+from .peer_kind import PeerKind
 from .places import part_module
+from .records import ProtocolInfo
 from .transport import ByteTransport, Transport, carrying_messages
 
 
@@ -342,7 +342,7 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
         if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
     ]
     if suspects:
-        from .misnamed import meant_handlers
+        from .names import meant_handlers
 
         for name, meant in meant_handlers(suspects, handlers, own):
             hint = f"is it meant to be {meant}? If not, begin its name with _"

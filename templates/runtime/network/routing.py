@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 
 from ...errors import InternalError, InvalidRequestError, RequestError
 from ...methods import PROTOCOLS
-from .._base import Gate
-from ..gates import is_open
 from ..message import Message, MessageTooLarge, Unreadable, is_id
 from ..options import ConnectionOptions
+from ..records import Gate, is_open
 from .sessions import SESSION_RULES
 from .shared_memory import SharedMemory, estimating_wire
 from .streams import Inbox, Stream, fits_header, member, session_in

@@ -15,10 +15,11 @@ from functools import partial
 from typing import Final, Literal
 
 from .decorated import is_message, split_line
-from .dispatch import ConnectionClosed, PeerKind
+from .dispatch import ConnectionClosed
 from .log import one_line
 from .message import MessageTooLarge
 from .options import ConnectionOptions
+from .peer_kind import PeerKind
 from .process_groups import has_members, kill_until_gone, members_of_session, signal_session
 from .stream_transport import LineBuffer, StreamTransport
 

@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
 from ...errors import InvalidRequestError
-from .._base import Cancellation, Record
-from ..dispatch import ConnectionClosed, PeerKind
-from ..gates import value_at
+from .._base import Record
+from ..dispatch import ConnectionClosed
 from ..log import logger
 from ..message import Message, Unreadable, dumps_json
 from ..options import ConnectionOptions
-from ..transport import Transport, peer_kind_of
+from ..peer_kind import PeerKind, peer_kind_of
+from ..records import Cancellation, value_at
+from ..transport import Transport
 from .passing import OF_WRAPPER, Passed, PassingWire, marked, name_text, renamed, unwrap, with_text, written
 
 _MAX_WAITING: Final = 64

@@ -15,15 +15,17 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from ...errors import InternalError, InvalidRequestError, RequestError
-from .._base import ProtocolInfo, UnsetType
+from .._base import UnsetType
 from ..connection import opened_for
-from ..dispatch import ConnectionClosed, Handler, PeerKind
+from ..dispatch import ConnectionClosed, Handler
 from ..endpoint import Endpoint
 from ..in_flight import Rest
 from ..log import log_failure, log_mistake, logger
 from ..message import Message
 from ..options import ConnectionOptions
+from ..peer_kind import PeerKind
 from ..read_loop import Response
+from ..records import ProtocolInfo
 from ..transport import ByteTransport, Transport
 from .chain import form_of
 from .forms import FORMS

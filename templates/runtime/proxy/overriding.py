@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from ...errors import RequestError
-from .._base import MISFITS, UNSET, Method, Payload, ProtocolInfo, UnsetType
+from .._base import MISFITS, UNSET, UnsetType
 from .._decode import DecodeError
 from .._lenient import reporting_drops
 from ..dispatch import Codec, ConnectionClosed, OnDrop, Remote, UnfitParams, call_handler, overrides
 from ..log import logger
 from ..message import Kind, Message
+from ..records import Method, Payload, ProtocolInfo
 from .passing import Passed, dumps_number, scan
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from .log import log_program_end, logger, one_line
 from .options import ConnectionOptions
+from .peer_kind import PEER_KIND
 from .pipes import PipeTransport, ThreadTransport
 from .tasks import running_loop
-from .transport import PEER_KIND, ByteTransport
+from .transport import ByteTransport
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
