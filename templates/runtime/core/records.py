@@ -1,8 +1,8 @@
-"""The records in `methods`: what differs between schemas when messages are handled, and which JSON opens a gate."""
+"""The records in `methods` and `_details`: what differs between schemas at run time, and which JSON opens a gate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from ._base import Record
@@ -198,3 +198,29 @@ def notifications(table: Mapping[str, Method]) -> dict[str, Method]:
     """The notifications in `table`, those among them that have the name of a request."""
     halves = {name: method.notification or method for name, method in table.items()}
     return {name: method for name, method in halves.items() if method.kind == "notification"}
+
+
+# --- Types ------------------------------------------------------------------------------------------------------------
+
+
+class TypeDetails(Record):
+    """What annotations do not say. A property is named by its attribute, or "Class.attribute" where classes differ."""
+
+    base: str = ""  # the base that most classes share, and which is no type itself
+    names: Mapping[str, str] = {}  # on the wire, where they are not the attributes in camel case
+    strict: Collection[str] = ()  # optional ones that must fit: others are left out where they do not
+    lenient: Collection[str] = ()  # required ones that are replaced where they do not fit: others must
+    skipping: Collection[str] = ()  # arrays and maps that are read without the items that do not fit
+    default_on_null: Collection[str] = ()  # null stands for the default
+    optional: Collection[str] = ()  # constants that may be absent: others are tags
+    required: Collection[str] = ()  # those that the class requires, and its base does not
+    defaults: Mapping[str, Callable[[], Any]] = {}  # of required ones that are lenient, where they are not empty
+    order: Mapping[str, int] = {}  # by class: the place of the property of that base, where it is not the last
+    hints: Mapping[str, str] = {}  # annotations with limits, of members of unions, too; and of aliases of unions
+    # unions: the tag, the member for other tags or "", and what is tried where the tag does not decide; or nothing
+    unions: Mapping[str, tuple[str, ...]] = {}
+    members: Mapping[str, tuple[str, ...]] = {}  # where not all are classes: Python shows those of a union inside
+    keys: Mapping[str, tuple[str, ...]] = {}  # to try an object as a member; by default, what its class requires
+    choices: Collection[str] = ()  # enumerations of one constant
+    reporting: Collection[str] = ()  # what tells that the schema does not list a value which it accepts
+    rejected: Mapping[str, Callable[[dict[str, Any]], object]] = {}  # by default, known tags where there are other ones

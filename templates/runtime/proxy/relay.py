@@ -73,7 +73,7 @@ class Relay:
             finally:
                 for end in ends:
                     end.cancel()
-            reason = agent.reason or client.reason or reason
+            reason = agent.endpoint.reason or client.endpoint.reason or reason
             client.endpoint.end_reading(ConnectionClosed("the agent has closed the connection"))
             await client.endpoint.wait_closed()
             return reason
