@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from ._base import Record
 from .advertising import warn_of_differences
 from .closed_gates import Check, Place, checks, closed_places
-from .dispatch import Handler, wire_name
+from .dispatch import Handler
 from .log import logger
 from .message import loads_json
 from .records import Gate, Introduction, ProtocolInfo, is_open
@@ -79,8 +79,12 @@ class Capabilities:
 
         Raises `ValueError` for a name that no method of the peer has.
         """
+        name: str | None = method
         methods = self._handler.PEER_METHODS
-        name = wire_name(methods, method, "the peer") if methods else method  # without any, nothing is known
+        if methods and (method.__class__ is not str or method not in methods):  # without any, nothing is known
+            from .names import other_name
+
+            name = other_name(methods, method, "the peer")
         gates = (self._request_gates.get(name or ""), self._notification_gates.get(name or ""))
         return name is not None and all(gate is None or self._allows(gate) for gate in gates)
 

@@ -255,18 +255,6 @@ def check_name(method: object) -> None:
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
 
 
-def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
-    """The name on the wire of one of `methods`, from that or from its name in Python; None if another version has it.
-
-    Raises `ValueError` for other names, and `TypeError` for what is no name; `owner` has the methods.
-    """
-    if name.__class__ is str and name in methods:
-        return name
-    from .names import other_name
-
-    return other_name(methods, name, owner)
-
-
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
     """Call the handler of a request; `params` and the result are raw JSON, None stands for absent params.
 

@@ -241,7 +241,8 @@ class Endpoint:
         except asyncio.CancelledError:
             if life.is_open and (future.cancelled() or not future.done()):
                 self.pending.ignore(request_id)
-                self._cancel_at_peer(request_id)
+                if (how := self.cancellation) is not None:
+                    self._tasks.start(self._notify(Message("notification", {how.key: request_id}, how.method)))
             raise
         finally:
             self.pending.remove(request_id)
@@ -250,11 +251,7 @@ class Endpoint:
             logger.debug("%s, request %d, took %.1f ms", method, request_id, (perf_counter() - start) * 1000)
         return result
 
-    def _cancel_at_peer(self, request_id: int) -> None:
-        if (how := self.cancellation) is not None:
-            self._tasks.start(self._send_all(Message("notification", {how.key: request_id}, how.method)))
-
-    async def _send_all(self, message: Message) -> None:
+    async def _notify(self, message: Message) -> None:
         if (rest := self.send(message)) is not None:
             await rest
 

@@ -160,8 +160,12 @@ def _is_default(handler: Any) -> bool:
 def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
     """Make a transport for two file descriptors, which it owns."""
     if sys.platform != "win32" and _suits_asyncio(stdin, stdout):
-        limits = options.max_message_bytes, options.max_write_buffer_bytes
-        return PipeTransport(stdin, stdout, max_message_bytes=limits[0], max_write_buffer_bytes=limits[1])
+        return PipeTransport(
+            stdin,
+            stdout,
+            max_message_bytes=options.max_message_bytes,
+            max_write_buffer_bytes=options.max_write_buffer_bytes,
+        )
     return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
 
 

@@ -173,9 +173,7 @@ _FAILURE: Final = InternalError().to_json()
 
 def wire_for(options: ConnectionOptions) -> Wire:
     """The `Wire` of a connection, or what its option `wire` makes in place of one."""
-    if options.wire is None:
-        return Wire(options)
-    found: Wire = options.wire(options)
+    found: Wire = (options.wire or Wire)(options)
     return found
 
 
