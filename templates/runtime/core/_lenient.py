@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
@@ -188,20 +188,25 @@ def _drops(raw: Any, records: list[_Record]) -> Iterator[Drop]:
         for key, member in members_of(value):
             if key in dropped:
                 inside.append(((*path, key), Drop((*path, key), dropped[key])))
-            elif isinstance(member, (dict, list)):
+            elif _is_container(member):
                 inside.append(((*path, key), member))
         pending += reversed(inside)
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (dict, list))
 
 
 def members_of(container: Any) -> Iterable[tuple[str | int, Any]]:
     """The members of an object or the items of an array; nothing for a scalar."""
     found: Any = container
-    items: Iterable[tuple[str | int, Any]] = ()
     if isinstance(container, dict):
-        items = found.items()
-    elif isinstance(container, (list, tuple)):  # a handler may have made it
-        items = enumerate(found)
-    return items
+        members: Mapping[str, Any] = found
+        return members.items()
+    if isinstance(container, (list, tuple)):  # a handler may have made it
+        items: Sequence[Any] = found
+        return enumerate(items)
+    return ()
 
 
 # --- Unions ----------------------------------------------------------------------------------------------------------
