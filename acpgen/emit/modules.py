@@ -174,7 +174,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         tables=tables,
         gated_values=gated,
         readers=listed(sorted({reader for view in views for reader in view.readers})),
-        records=names_of_import("_runtime._base", records),
+        records=names_of_import("_runtime.records", records),
         dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
         types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
     )

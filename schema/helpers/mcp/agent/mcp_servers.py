@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from .._base import UnsetType
 from ..decision import explains
 from ..errors import InvalidParamsError
-from ..transport import current_peer_kind
+from ..peer_kind import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal
 from .mcp_support import McpKind
