@@ -28,6 +28,7 @@ class Visit:
 
     def __init__(self, browser: Any, site: str, *, anchor: str = "", **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
+        self.context.set_default_timeout(240_000)  # milliseconds: against hanging alone
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         self.page.on("console", lambda message: self.trouble.append(message.text))

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import hypothesis
 import pytest
 
 from tests import package_cache
@@ -30,6 +31,10 @@ class _Case(Protocol):
 
 
 T = TypeVar("T", bound=_Case)
+
+# a run that fails fails again: the values are the same each time
+hypothesis.settings.register_profile("acpgen", derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("acpgen")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

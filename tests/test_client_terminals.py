@@ -110,7 +110,7 @@ def test_a_command_from_start_to_release(acp: Any, tmp_path: Path) -> None:
 
 def test_output_does_not_wait_and_has_no_status_while_the_command_runs(acp: Any) -> None:
     async def main() -> tuple[Any, Any]:
-        async with hand_agent(acp, client_of(acp)) as agent:
+        async with hand_agent(acp, client_of(acp, terminate_seconds=60)) as agent:
             terminal = await create(agent, "echo begun; sleep 1000")
             running = await until(agent, terminal, "begun")
             await agent.call("terminal/kill", terminalId=terminal)
@@ -138,7 +138,7 @@ def test_the_name_of_a_signal(acp: Any, script: str) -> None:
 
 def test_several_wait_and_a_release_ends_the_wait(acp: Any) -> None:
     async def main() -> list[Any]:
-        async with hand_agent(acp, client_of(acp)) as agent:
+        async with hand_agent(acp, client_of(acp, terminate_seconds=60)) as agent:
             terminal = await create(agent, "sleep 1000")
             waiting = [await agent.ask("terminal/wait_for_exit", terminalId=terminal) for _ in range(3)]
             await agent.peer.notify("$/cancel_request", {"requestId": waiting[0]})

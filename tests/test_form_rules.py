@@ -122,7 +122,11 @@ def test_what_an_agent_takes_is_what_fits(acp: Any, schema: Any, content: Any) -
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.sampled_from("ab([*"),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from("ab([*"),
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(st.sampled_from(["a", "enum", "type"]), inner, max_size=3),
     max_leaves=6,

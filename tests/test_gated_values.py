@@ -6,21 +6,26 @@ The cases are those of the facts about the schemas, for the newest releases with
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from pathlib import Path
+from string import ascii_lowercase
+from types import ModuleType, NoneType
 from typing import Any
 
 import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.ir import model as ir
+from acpgen.roles import Role
 from acpgen.schema.bundled import newest_release
 from acpgen.schema.gates import Gate
-from tests.runtime_support import acp_log, run, texts
+from tests.remote_support import Client, Server
+from tests.runtime_support import acp_log, agent_of, raw_peer, run, texts
 from tests.support import Packages, fitting_fragments
 from tests.test_trace_capabilities import messages, model_with_all, opened
 
@@ -206,6 +211,75 @@ def test_params_are_refused_before_they_are_sent(packages_by_protocol: Mapping[i
 
     run(main())
     assert found == {name: case.text() for name, case in chosen.items()}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_they_are_refused_over_the_network(packages: Packages, protocol: int) -> None:
+    acp = packages(all_of(protocol), roles=(Role.AGENT,), remote=True)
+    chosen = [each for each in cases(protocol).values() if each.method in acp.CLIENT_METHODS]
+    assert len(chosen) >= 2
+
+    async def sending(case: Case, *, without: Gate | None) -> BaseException | None:
+        """What ends the call when an agent on a server sends the message of a case, and gives up waiting at once."""
+        params, result = handshake(protocol, without)
+        factory, made = class_of(acp.Agent, acp, {"initialize": result}), list[Any]()
+
+        def making(stub: Any) -> Any:
+            made.append(factory(stub))
+            return made[-1]
+
+        async with Server.of(acp, making) as server:
+            await Client(server.app).initialize(params)
+            record = acp.CLIENT_METHODS[case.method]
+            calling = asyncio.ensure_future(
+                getattr(made[0].client, record.handler)(acp.decode(record.params, case.raw))
+            )
+            await asyncio.sleep(0)
+            calling.cancel()
+            (ended,) = await asyncio.gather(calling, return_exceptions=True)
+            return ended
+
+    async def main() -> None:
+        for case in chosen:
+            error = await sending(case, without=case.gated.gate)
+            assert isinstance(error, acp.CapabilityError)
+            assert str(error) == case.text()
+            assert isinstance(await sending(case, without=None), (NoneType, asyncio.CancelledError))
+
+    run(main())
+
+
+def test_types_that_contain_others_in_many_ways_have_so_many_places(packages: Packages, tmp_path: Path) -> None:
+    """A schema is untrusted: one of a few lines may have a gated value at any number of places, or without end."""
+    forks = {key: {"$ref": "#/$defs/Tree"} for key in ascii_lowercase}
+    head = {"fragment": 1, "id": "trees", "revision": "1", "title": "Trees", "status": "vendor", "protocols": [1]}
+    extension = {
+        **head,
+        "$defs": {
+            "Tree": {"type": "object", "properties": {"leaf": {"type": "string"}, **forks}},
+            "PlantNotification": {**forks["a"], "x-side": "client", "x-method": "_trees/plant"},
+        },
+        "values": {"InitializeRequest": {"Tree.leaf": {"needs": "clientCapabilities.terminal"}}},
+    }
+    path = tmp_path / "trees.json"
+    path.write_text(json.dumps(extension), encoding="utf-8")
+    acp = packages(SchemaChoice(extensions=(str(path),)))
+    table = importlib.import_module(f"{acp.__name__}.methods").GATED_VALUES
+    places = [steps for each in table for _, method, steps in each.places if method == "_trees/plant"]
+    assert 100 <= len(places) <= 200
+    assert max(map(len, places)) <= 8
+    refused: list[str] = []
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            await peer.ask(1, "initialize", {"protocolVersion": 1})
+            for tree in (acp.Tree(leaf="x"), acp.Tree(a=acp.Tree(leaf="x"))):
+                with pytest.raises(acp.CapabilityError) as caught:
+                    await peer.stub.trees_plant(tree)
+                refused.append(str(caught.value))
+
+    run(main())
+    assert [text.partition(" needs ")[0] for text in refused] == ["_trees/plant: $.leaf", "_trees/plant: $.a.leaf"]
 
 
 def result_of(case: Case, protocol: int, without: Gate | None) -> Json:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_a_helper_is_left_out_if_the_schema_lacks_a_name(tmp_path: Path) -> None
     bundled = json.loads((data_folder() / "schema/v1/2026-11-02/schema.json").read_text(encoding="utf-8"))
     own = _renamed(bundled, "PlanEntry", "PlanStep")
     (tmp_path / "own.json").write_text(json.dumps(own), encoding="utf-8")
-    parts = [f"--with={each}" for each in ("store", "mcp", "testing")]
+    parts = [f"--with={each}" for each in ("store", "forms", "mcp", "testing")]
     notes = build(tmp_path, "--schema", "own.json", "--role", "agent", *parts)
     left_out = for_roles(1, "agent") - helpers(tmp_path / "acp/helpers")
     assert left_out > {"plan_entries"}  # and the helpers that import it
@@ -178,6 +179,14 @@ def imported_helpers(path: Path) -> set[str]:
     return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1}
 
 
+def _for_type_checkers(module: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run in no program."""
+    for node in module.body:
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body):
+                yield from body
+
+
 @pytest.mark.every_python
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(HELPERS).as_posix())
 def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
@@ -196,6 +205,7 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
     assert exported == sorted(exported)
     allowed = sys.stdlib_module_names | LIBRARIES.get(path.stem, set())
     assert set(exported) <= defined
+    typed = [*_for_type_checkers(module)]
     for statement in ast.walk(module):
         match statement:
             case ast.Import(names=names):
@@ -203,7 +213,8 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
             case ast.ImportFrom(module=source, names=names, level=level):
                 assert source, f"line {statement.lineno} imports a module of the package: acpgen cannot check its names"
                 assert "*" not in {each.name for each in names}
-                assert level in (1, 2) or source.partition(".")[0] in allowed
+                more = {"typing_extensions"} if statement in typed else set()
+                assert level in (1, 2) or source.partition(".")[0] in allowed | more
                 assert level != 2 or (statement.col_offset == 0 and not any(each.asname for each in names))
 
 

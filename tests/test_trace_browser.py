@@ -154,7 +154,7 @@ def counted(page: Any, text: str) -> None:
     """Wait until the page says how many messages fit the filters: nothing, if all do."""
     from playwright.sync_api import expect
 
-    expect(page.locator("#count")).to_have_text(re.compile(f"^{text}" if text else "^$"))
+    expect(page.locator("#count")).to_have_text(re.compile(f"^{text}" if text else "^$"), timeout=240_000)
 
 
 # --- The list -------------------------------------------------------------------------------------------------------

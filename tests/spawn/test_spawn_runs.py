@@ -162,7 +162,7 @@ def test_what_the_factory_raises_ends_the_agent(acp: ModuleType, spawn: Spawner,
         raise LookupError("no settings")
 
     async def main() -> None:
-        async with acp.spawn_agent(factory, command("puppet.py"), env=spawn.env):
+        async with acp.spawn_agent(factory, command("puppet.py"), env=spawn.env, terminate_seconds=60):
             raise AssertionError
 
     with pytest.raises(LookupError, match="no settings"):
