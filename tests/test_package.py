@@ -6,6 +6,7 @@ It takes long, and needs a registry.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -188,6 +189,12 @@ def test_each_python_installs_acpgen(version: str, kind: str, tmp_path: Path, re
     for role in ("agent", "client", "proxy"):
         run(f"acpgen init my-{role} --role {role}", tmp_path, path=programs)
         run("python -m unittest", tmp_path / f"my-{role}", path=programs)
+
+
+def test_the_readme_says_how_much_is_written(used: Path) -> None:
+    (said,) = re.findall(r"writes about ([\d,]+) lines", readme_text())
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (used / "demo").rglob("*.py"))
+    assert abs(int(said.replace(",", "")) - lines) <= 300
 
 
 def test_a_second_build_changes_nothing(used: Path, programs: Path) -> None:
