@@ -25,7 +25,7 @@ from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import File, Inputs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-HOME = REPOSITORY / ".cache" / "packages"
+HOME = REPOSITORY / ".pytest_cache" / "d" / "packages"  # .cache is that of the site: a build of docs/ empties it
 """One folder per state of acpgen; in it, one folder per package."""
 KEPT_STATES = 3
 STARTED = time.time()

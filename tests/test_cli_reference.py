@@ -14,7 +14,8 @@ import typer.main
 from typer.cli import get_docs_for_click
 
 from acpgen.cli.app import make_app
-from acpgen.config.keys import KEYS, Key, ValueKind
+from acpgen.config.keys import KEYS, Key
+from acpgen.config.kinds import ValueKind
 from tests.support import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "cli.md"

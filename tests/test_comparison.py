@@ -107,7 +107,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs, with the package that ours imports."""
     home = tmp_path_factory.mktemp("comparison") / "programs"
     shutil.copytree(PROGRAMS, home, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(package_folder(SchemaChoice(), roles=(Role.AGENT,)), home / "acp_ours")
+    shutil.copytree(
+        package_folder(SchemaChoice(), roles=(Role.AGENT,)),
+        home / "acp_ours",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     return home
 
 

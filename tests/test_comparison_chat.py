@@ -36,7 +36,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs, with the package that ours and the agent import."""
     home = tmp_path_factory.mktemp("chats") / "programs"
     shutil.copytree(PROGRAMS, home, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(package_folder(SchemaChoice(), roles=(Role.CLIENT,)), home / "acp_ours")
+    shutil.copytree(
+        package_folder(SchemaChoice(), roles=(Role.CLIENT,)),
+        home / "acp_ours",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     return home
 
 

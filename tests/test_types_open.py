@@ -84,7 +84,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("open")
     for name, roles in (("editor", (Role.CLIENT,)), ("two", RoleChoice.BOTH.roles)):
         folder = package_folder(SchemaChoice(), roles=roles, options=Options.for_roles(roles, open=True))
-        shutil.copytree(folder, home / name)
+        shutil.copytree(folder, home / name, ignore=shutil.ignore_patterns("__pycache__"))  # others write there
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
     return home

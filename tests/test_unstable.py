@@ -410,4 +410,7 @@ def test_a_fork_with_a_prompt_reaches_a_server_of_the_client(packages: Packages,
 
 
 INFO = {"name": "test", "version": "1"}
-CAPABILITIES: dict[int, dict[str, Any]] = {1: {}, 2: {"capabilities": {"session": {}}}}
+CAPABILITIES: dict[int, dict[str, Any]] = {
+    1: {"agentCapabilities": {"sessionCapabilities": {"systemPrompt": {}}}},
+    2: {"capabilities": {"session": {}}},
+}

@@ -17,6 +17,8 @@ from .dispatch import Codec, Handler, is_of_package, overrides
 from .gates import is_open, value_at
 from .log import logger
 
+__all__ = ["advertise"]
+
 T = TypeVar("T")
 Path: TypeAlias = tuple[str, ...]
 """Names of properties on the wire, one inside the other."""

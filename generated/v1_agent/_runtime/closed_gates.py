@@ -15,6 +15,8 @@ from ._base import Gate, GatedValues, Step
 from ._decode import path_text
 from .gates import value_at
 
+__all__ = ["CapabilityError"]
+
 Kind: TypeAlias = Literal["request", "notification", "result"]
 Place: TypeAlias = "tuple[tuple[Step, ...], Gate]"
 """The steps to a value in a message, and the gate that it has."""

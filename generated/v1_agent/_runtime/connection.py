@@ -35,6 +35,8 @@ from .options import ConnectionOptions, options_or_default
 from .places import part_module
 from .transport import ByteTransport, Transport, carrying_messages
 
+__all__ = ["Connection"]
+
 
 class Choice(Protocol):
     """Several handlers, one of which the peer chooses by the request `method`."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, Type
 
 from .places import caller, part_module
 
+__all__ = ["UNSET", "Gate", "Method", "Struct", "UnsetType"]
+
 T = TypeVar("T")
 
 if TYPE_CHECKING:

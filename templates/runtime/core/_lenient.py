@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 from ._base import UNSET, UnsetType
 from ._decode import DecodeError, Reader, json_object, missing, unfit
 
+__all__ = ["Drop"]
+
 T = TypeVar("T")
 
 # --- Leniency --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from ._lenient import Drop, drop, drops_belong_to, reporting_drops
 from .gates import opens, value_at
 from .places import caller
 
+__all__ = ["ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"]
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 

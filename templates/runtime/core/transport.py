@@ -31,6 +31,8 @@ from .message import (
 from .options import ConnectionOptions, call_hook
 from .places import caller
 
+__all__ = ["ByteTransport", "MemoryTransport", "Transport", "Wire", "current_peer_kind", "memory_transports"]
+
 MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
 

@@ -36,6 +36,8 @@ from .sources import (
     started,
 )
 
+__all__ = ["run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"]
+
 _Running: TypeAlias = "Sequence[asyncio.Task[ConnectionClosed]]"
 
 _NAMES: Final = {how.method for info in PROTOCOLS.values() if (how := info.negotiation) is not None}

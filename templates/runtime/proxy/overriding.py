@@ -17,6 +17,8 @@ from ..log import logger
 from ..message import Kind, Message
 from .passing import Passed, dumps_number, scan
 
+__all__ = ["Call"]
+
 if TYPE_CHECKING:
     from .sources import AnyAgent
 

@@ -13,6 +13,8 @@ from ..options import ConnectionOptions
 from ..process import ProcessTransport, start_process
 from ..transport import PEER_KIND, ByteTransport, Transport
 
+__all__ = ["AgentSource"]
+
 CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
 """A program and its arguments."""
 

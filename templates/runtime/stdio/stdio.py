@@ -13,6 +13,8 @@ from .options import ConnectionOptions, options_or_default
 from .places import part_module
 from .transport import ByteTransport, Transport
 
+__all__ = ["run_agent", "serve_agent", "serve_stdio"]
+
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
 """A factory, or one for each version of the protocol: the client chooses."""
 

@@ -12,6 +12,8 @@ from .dispatch import PeerKind
 from .message import MAX_START, MessageTooLarge
 from .transport import MAX_BURST
 
+__all__ = ["StreamTransport"]
+
 _CHUNK: Final = 2**16
 
 
