@@ -23,9 +23,16 @@ PAGE = REPOSITORY / "docs" / "cli.md"
 INTRODUCTION = """\
 # The command line
 
-The tests generate this page from the program: `pytest tests/test_cli_reference.py --accept-goldens`.
+<!-- The tests generate this page from the program: `pytest tests/test_cli_reference.py --accept-goldens`. -->
+Every command of acpgen with its options, and the [keys of the configuration](#configuration). Most projects need two
+commands, the second one in CI:
 
-Results go to stdout, diagnostics to stderr.
+```sh
+acpgen build --role agent --out src/my_agent/acp
+acpgen check --role agent --out src/my_agent/acp
+```
+
+`acpgen COMMAND --help` prints the same texts. Results go to stdout, diagnostics to stderr.
 
 """
 
