@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, Type
 
 from .places import caller, part_module
 
-__all__ = ["UNSET", "Gate", "Method", "Struct", "UnsetType"]
+__all__ = ["UNSET", "Struct", "UnsetType"]
 
 T = TypeVar("T")
 

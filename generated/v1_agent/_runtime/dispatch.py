@@ -18,7 +18,7 @@ from .peer_kind import PeerKind
 from .places import caller
 from .records import GatedValues, Method, Negotiation, Payload, ProtocolInfo, Unsupported, opens, value_at
 
-__all__ = ["ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"]
+__all__ = ["ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"]
 
 if TYPE_CHECKING:
     from typing_extensions import Self

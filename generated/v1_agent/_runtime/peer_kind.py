@@ -7,6 +7,8 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 from typing import Final, Literal, TypeAlias
 
+__all__ = ["PeerKind", "current_peer_kind"]
+
 PeerKind: TypeAlias = Literal["process", "network", "conductor"]
 """The transport knows it, as its attribute `peer_kind`:
 

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ._base import Record
 
+__all__ = ["Gate", "Method"]
+
 
 class Cancellation(Record):
     """The notification `method` cancels a request; the property `key` of its params is the id of the request."""

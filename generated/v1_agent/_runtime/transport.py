@@ -34,7 +34,7 @@ from .peer_kind import PeerKind, peer_kind_of
 from .places import caller
 from .state import Lifecycle
 
-__all__ = ["ByteTransport", "MemoryTransport", "Transport", "Wire", "current_peer_kind", "memory_transports"]
+__all__ = ["ByteTransport", "MemoryTransport", "Transport", "Wire", "memory_transports"]
 
 MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
