@@ -49,9 +49,9 @@ class RoleRecord:
 
     A role handles the methods of `sides`, and calls those of their peers. `spawns` says that it starts its peer, and
     `needs_runtime` that its class is of no use without the runtime.
-    `is_open` and `keeps_unknown` are the defaults of these options. `template` is that of its module. `runtime` has the
-    modules of the runtime that only some roles need, each with its public names. `parts` are those of a package whose
-    project names none: what the first example of the role uses.
+    `is_open` and `keeps_unknown` are the defaults of these options. `template` is that of its module. `starts` is the
+    module of the runtime that starts it: a package has what that imports. `parts` are those of a package whose project
+    names none: what the first example of the role uses.
     """
 
     name: str
@@ -61,7 +61,7 @@ class RoleRecord:
     is_open: bool
     keeps_unknown: bool = False
     template: str = "role"
-    runtime: Mapping[str, tuple[str, ...]]
+    starts: str
     parts: tuple[str, ...] = ()
 
     @property
@@ -124,11 +124,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=False,
         is_open=False,
         parts=("turns",),
-        runtime={
-            "pipes": (),
-            "standard_streams": (),
-            "stdio": ("run_agent", "serve_agent", "serve_stdio"),
-        },
+        starts="stdio",
     ),
     Role.CLIENT: RoleRecord(
         name="client",
@@ -136,13 +132,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
         parts=("sessions",),
-        runtime={
-            "decorated": (),
-            "process": (),
-            "process_groups": (),
-            "selection": (),  # an agent chooses the version, even of one
-            "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent"),
-        },
+        starts="spawn",
     ),
     Role.PROXY: RoleRecord(
         name="proxy",
@@ -152,20 +142,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         keeps_unknown=True,
         needs_runtime=True,
         template="proxy",
-        runtime={
-            "chain": (),
-            "conductor": ("run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"),
-            "decorated": (),
-            "pipes": (),
-            "standard_streams": (),
-            "hop": (),
-            "introductions": (),
-            "overriding": ("Call",),
-            "passing": (),
-            "process": (),
-            "process_groups": (),
-            "relay": (),
-            "sources": ("AgentSource",),
-        },
+        starts="conductor",
     ),
 }

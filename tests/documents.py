@@ -14,6 +14,13 @@ _BLOCK = re.compile(
     r'^(?:<!-- not run: (.+?) -->\n)?```(\w+)(?: title="(\S+)")?\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE
 )
 _PROMPT = "$ "
+_COMMANDS = """\
+set -e
+start=$PWD
+{}
+[ "$PWD" = "$start" ] || {{ echo "these commands end in $PWD, where the next ones would run"; exit 1; }}
+"""
+"""Commands of a page: a reader types all blocks into one shell, so each block ends where it has begun."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ def play(found: Iterable[Block], folder: Path, environment: Mapping[str, str]) -
         if block.language == "console":
             played.append(_transcript(block, folder, environment))
         elif block.language in ("python", "sh"):
-            _run(f"python {block.name}" if block.name else f"set -e\n{block.text}", folder, environment)
+            _run(f"python {block.name}" if block.name else _COMMANDS.format(block.text), folder, environment)
     return played
 
 

@@ -19,8 +19,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from acpgen.emit.helpers import FOLDER
-from acpgen.emit.runtime import HEADER, place
+from acpgen.emit.runtime import HEADER
 from acpgen.output import LOCK_NAME
+from acpgen.runtime_modules import place
 from tests import package_cache
 from tests.command_line import Outcome, build_package, run_acpgen, tree
 from tests.support import REPOSITORY

@@ -11,7 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-MODULES = ("", "asgi", "bridge", "helpers", "remote")
+from acpgen.parts import all_parts
+from acpgen.runtime_modules import place
+
+_OF_PARTS = {module.name for part in all_parts().values() if not part.is_helper for module in part.modules}
+MODULES = ("", "helpers", *sorted(name for name in _OF_PARTS if place(name) == name))
 """The modules of a package that users import from; the empty name is the package."""
 
 LEFT_OUT = {

@@ -249,6 +249,7 @@ BY_TYPE: Makers = {
     "AnyProxy | Sequence[AnyProxy]": lambda world: world.one.Proxy,
     "AnyProxy | Sequence[Component]": lambda world: world.one.Proxy,
     "Sequence[Component]": lambda world: [world.one.Proxy],
+    "AnyAgent": lambda _: ["/bin/true"],
     "AnyAgent | None": lambda _: ["/bin/true"],
     "Transport | ByteTransport": World.ended,
     "ByteTransport": World.ended,
@@ -380,6 +381,9 @@ BY_NAME: Makers = {
 """An argument by the name of its parameter, with or without that of the callee."""
 
 INSTANCES: Makers = {
+    "NetworkAgent": lambda world: importlib.import_module(f"{world.acp.__name__}.network").NetworkAgent(
+        "ws://[::1]:9/"
+    ),
     "ActiveSession": World.active_session,
     "ClientTerminal": World.terminal,
     "Connection.request": lambda world: world.connection,  # one that is started

@@ -21,11 +21,12 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
-from acpgen.emit.runtime import dotted, place
+from acpgen.emit.runtime import dotted
 from acpgen.ir.model import Model, Options
 from acpgen.parts import all_parts
 from acpgen.pipeline import compile_protocol
 from acpgen.roles import Role, RoleChoice
+from acpgen.runtime_modules import place
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
 from acpgen.schema.compose import Composed
 from acpgen.schema.fitting import FitResult, fit

@@ -14,7 +14,8 @@ import typer.main
 from typer.cli import get_docs_for_click
 
 from acpgen.cli.app import make_app
-from acpgen.config.keys import KEYS, Key, ValueKind
+from acpgen.config.keys import KEYS, Key
+from acpgen.config.kinds import ValueKind
 from tests.support import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "cli.md"
@@ -22,9 +23,16 @@ PAGE = REPOSITORY / "docs" / "cli.md"
 INTRODUCTION = """\
 # The command line
 
-The tests generate this page from the program: `pytest tests/test_cli_reference.py --accept-goldens`.
+<!-- The tests generate this page from the program: `pytest tests/test_cli_reference.py --accept-goldens`. -->
+Every command of acpgen with its options, and the [keys of the configuration](#configuration). Most projects need two
+commands, the second one in CI:
 
-Results go to stdout, diagnostics to stderr.
+```sh
+acpgen build --role agent --out src/my_agent/acp
+acpgen check --role agent --out src/my_agent/acp
+```
+
+`acpgen COMMAND --help` prints the same texts. Results go to stdout, diagnostics to stderr.
 
 """
 

@@ -276,7 +276,7 @@ def test_an_editor_with_unsaved_text(acp: Any, root: Path) -> None:
 
 
 def test_a_new_file_for_an_agent_that_takes_no_error_for_one(acp: Any, root: Path) -> None:
-    """As docs/client.md has it: the text of a file that is not there is empty."""
+    """As docs/requests.md has it: the text of a file that is not there is empty."""
 
     class NewFiles(editor(acp, root)):  # type: ignore[misc]
         async def unsaved_text(self, path: str) -> str | None:

@@ -578,7 +578,7 @@ def test_a_kind_that_was_not_said_may_be_any(acp: Any) -> None:
 
 
 def oracle(rules: list[dict[str, Any]], said: dict[str, Any]) -> str:
-    """The decision by the words of docs/client.md, slowly."""
+    """The decision by the words of docs/requests.md, slowly."""
 
     def in_path(wanted: str, path: str) -> bool:
         if "*" not in wanted:

@@ -754,6 +754,23 @@ def test_sessions_are_listed_page_by_page(acp: ModuleType, version: int) -> None
     run(main())
 
 
+def test_a_list_whose_cursor_repeats_ends(acp: ModuleType, version: int) -> None:
+    async def main() -> None:
+        async with stage(acp, version) as play:
+
+            async def read() -> list[str]:
+                return [info.session_id async for info in play.client.listed()]
+
+            reading = asyncio.ensure_future(read())
+            for number in range(2):
+                info = {"sessionId": f"s{number}", "cwd": "/work"}
+                request = await play.agent.receive("session/list")
+                await play.agent.answer(request, {"sessions": [info], "nextCursor": "again"})
+            assert await reading == ["s0", "s1"]
+
+    run(main())
+
+
 def test_closing_ends_turns_and_updates(acp: ModuleType, version: int) -> None:
     async def main() -> None:
         async with stage(acp, version) as play:

@@ -23,10 +23,10 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import (
     Alias,
     AnyJson,
-    Choice,
     Const,
     Enum,
     Field,
+    InlineEnum,
     ListOf,
     MapOf,
     Model,
@@ -61,7 +61,7 @@ class Samples:
                 return self._scalar(expression)
             case Const(value):
                 return value
-            case Choice(values=(first, *_)):
+            case InlineEnum(values=(first, *_)):
                 return first
             case ListOf(item=item, min_items=count):
                 return [self.of(item) for _ in range(max(count, int(self._full)))]

@@ -131,6 +131,7 @@ def test_every_fence_is_understood() -> None:
 
 
 COOKBOOK = {
+    "hello": ["agent_message_chunk"],
     "resources": ["agent_message_chunk"],
     "streaming": ["agent_thought_chunk", *3 * ["agent_message_chunk"]],
     "tool_calls": ["tool_call", *2 * ["tool_call_update"]],
@@ -247,6 +248,31 @@ def test_an_agent_elsewhere_is_reached_with_a_token(played: Played) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == 2 * ["Hello!", "end_turn", "InternalError True"], ran.stderr
+
+
+HOSTED = """
+import asyncio
+import uvicorn
+import hosted, visit
+
+async def run() -> None:
+    server = uvicorn.Server(uvicorn.Config(hosted.app, port=0, log_level="error"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    await visit.main(f"ws://127.0.0.1:{port}/acp")
+    server.should_exit = True
+    await serving
+
+asyncio.run(run())
+"""
+
+
+def test_the_first_agent_on_the_network_is_visited(played: Played) -> None:
+    require(find_spec("uvicorn") and find_spec("websockets"), "uvicorn and websockets")
+    ran = subprocess.run([sys.executable, "-c", HOSTED], cwd=played.folder, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines() == ["Hello from a server!"], ran.stderr
 
 
 BY_URL = """

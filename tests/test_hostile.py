@@ -21,9 +21,10 @@ import pytest
 
 from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import InputError
-from acpgen.emit.runtime import dotted, place
+from acpgen.emit.runtime import dotted
 from acpgen.pipeline import build
 from acpgen.roles import RoleChoice
+from acpgen.runtime_modules import place
 from tests.command_line import run_acpgen
 from tests.golden_cases import is_copy
 from tests.support import REPOSITORY, every_part, import_folder, model_of, package_files, schema_of, write_package

@@ -12,7 +12,7 @@ from tests.support import REPOSITORY
 
 ORDER = (
     *("acpgen", "text", "diagnostics", "files", "flavours", "roles"),
-    *("schema", "parts", "ir", "emit", "output", "config", "sources", "pipeline"),
+    *("schema", "runtime_modules", "parts", "ir", "emit", "output", "config", "sources", "pipeline"),
     *("drift", "scaffold", "rfd", "show", "diff", "handlers", "reference", "trace", "cli", "__main__"),
 )
 """The rooms from the bottom up. A module imports from its own room and from those before it, at any time."""

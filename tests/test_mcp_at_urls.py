@@ -297,6 +297,26 @@ def test_a_server_that_does_not_answer_gets_no_url(acp: ModuleType) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("described", [[], "text", None, 5])
+def test_a_server_that_is_described_by_no_object_gets_no_url(acp: ModuleType, described: Any) -> None:
+    """As the client can answer with any JSON."""
+    import mcp
+
+    async def main() -> None:
+        async with pair(acp) as both:
+            entry = await both.provider.offer(mcp.server.MCPServer("odd"))
+
+            async def answer(params: Any) -> Any:
+                return acp.MessageMcpResponseResult(result=described)
+
+            both.provider.handle = answer
+            with pytest.raises(mcp.MCPError, match="no object"):
+                async with bridged(both, entry):
+                    pass
+
+    run(main())
+
+
 def test_others_stay_as_they_are(acp: ModuleType) -> None:
     servers = helper(acp, "mcp_servers")
     given = servers.HttpParameters(name="n", url="http://h", headers=[])

@@ -6,6 +6,7 @@ It takes long, and needs a registry.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from tests.vendoring import edit, hook, make_project
 
 pytestmark = pytest.mark.full
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 QUICK = {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """For pip: of what it installs, a test imports a part, and Python compiles that."""
@@ -106,6 +107,17 @@ def test_the_wheel_carries_schemas_templates_and_license(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"acpgen", f"acpgen-{acpgen.__version__}.dist-info"}
 
 
+def test_the_distributions_have_what_is_committed_and_nothing_else(sdist: Path, wheel: Path) -> None:
+    require((REPOSITORY / ".git").exists(), "acpgen's own repository")
+    tracked = set(run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], REPOSITORY).splitlines())
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert packed == tracked - {".ci/run"} | {"PKG-INFO"}
+    in_wheel = {path for path in tracked if path.startswith("acpgen/")}
+    in_wheel |= {f"acpgen/_data/{path}" for path in tracked if path.startswith(("schema/", "templates/"))}
+    assert {name for name in contents(wheel) if ".dist-info/" not in name} == in_wheel
+
+
 def test_the_sdist_builds_the_same_wheel(unpacked: Path, wheel: Path, tmp_path: Path) -> None:
     assert contents(build("wheel", unpacked, tmp_path)) == contents(wheel)
 
@@ -150,14 +162,39 @@ def test_the_readme_is_a_page_for_visitors() -> None:
 # --- What is generated -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", PYTHONS)
-def test_packages_import_without_site_packages(version: str, used: Path) -> None:
+def interpreter(version: str) -> str:
+    """The program of this version of Python: a test that needs one that is not here is skipped."""
     python = shutil.which(f"python{version}")
     works = python and subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
     if not python or not works:
         pytest.skip(f"needs Python {version}")
+    return python
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_packages_import_without_site_packages(version: str, used: Path) -> None:
+    python = interpreter(version)
     for package in ("demo", "chat_acp"):
         run([python, "-S", "-c", f"import {package}"], used)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+@pytest.mark.parametrize("version", PYTHONS)
+def test_each_python_installs_acpgen(version: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The first steps of the README: install, make a project, run its tests."""
+    run([interpreter(version), "-m", "venv", tmp_path / "env"], tmp_path)
+    programs = tmp_path / "env" / PROGRAMS
+    run([programs / "python", "-m", "pip", "install", "--quiet", request.getfixturevalue(kind)], tmp_path)
+    for role in ("agent", "client", "proxy"):
+        run(f"acpgen init my-{role} --role {role}", tmp_path, path=programs)
+        run("python -m unittest", tmp_path / f"my-{role}", path=programs)
+
+
+def test_the_readme_says_how_much_is_written(used: Path) -> None:
+    (said,) = re.findall(r"writes about ([\d,]+) lines", readme_text())
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (used / "demo").rglob("*.py"))
+    assert abs(int(said.replace(",", "")) - lines) <= 300
 
 
 def test_a_second_build_changes_nothing(used: Path, programs: Path) -> None:

@@ -18,12 +18,11 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.options import Options
 from acpgen.roles import RoleChoice
 from tests.golden_cases import builds
+from tests.public_calls import MODULES
 from tests.support import package_folder
 
 PROMISED = Path(__file__).with_name("promised_names.json")
 PACKAGES = ("v1_agent", "v1_client", "v1_proxy", "v1_v2_both_remote")
-MODULES = ("", "asgi", "bridge", "helpers", "remote")
-"""Of those that there are; the empty name is the package."""
 
 Names = dict[str, list[str]]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from acpgen.ir.model import Choice, Const, Primitive, Scalar
+from acpgen.ir.model import Const, InlineEnum, Primitive, Scalar
 from acpgen.ir.relations import covers_scalar
 
 TEXT, WHOLE, NUMBER = (Scalar(primitive=each) for each in (Primitive.STRING, Primitive.INTEGER, Primitive.NUMBER))
 SOME, COUNT = Scalar(primitive=Primitive.STRING, min_length=1), Scalar(primitive=Primitive.INTEGER, minimum=0)
-AB = Choice(primitive=Primitive.STRING, values=("a", "b"), open=False)
-OPEN = Choice(primitive=Primitive.STRING, values=("a",), open=True)
-ONE = Choice(primitive=Primitive.INTEGER, values=(1,), open=False)
+AB = InlineEnum(primitive=Primitive.STRING, values=("a", "b"), open=False)
+OPEN = InlineEnum(primitive=Primitive.STRING, values=("a",), open=True)
+ONE = InlineEnum(primitive=Primitive.INTEGER, values=(1,), open=False)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,6 @@ ONE = Choice(primitive=Primitive.INTEGER, values=(1,), open=False)
     ],
 )
 def test_a_scalar_type_admits_every_value_of_another(
-    wide: Scalar | Const | Choice, narrow: Scalar | Const | Choice, *, expected: bool
+    wide: Scalar | Const | InlineEnum, narrow: Scalar | Const | InlineEnum, *, expected: bool
 ) -> None:
     assert covers_scalar(wide, narrow) is expected

@@ -79,7 +79,7 @@ def test_a_server(acp: ModuleType, talk: Any) -> None:
         async with Server.of(acp, agent_for(acp), options=seen.options, limits=limits) as server:
             received = await talk(Client(server.app))
         assert [each.get("id") for each in received] == [0, 1, 2, 3, 4]
-        introductions = 1  # what the client has said of itself is kept as text
+        introductions = 1  # how the client has introduced itself is kept as text
         assert (len(seen.loaded), len(seen.dumped)) == (len(SENT), len(received) + introductions)
         assert seen.on_the_wire("in") == SENT
         assert seen.on_the_wire("out") == received
@@ -115,4 +115,4 @@ def test_a_client_that_tries_http_before_websocket(acp: ModuleType) -> None:
         1,
         2,
         1,
-    )  # what the agent says of itself is kept as text
+    )  # how the agent introduces itself is kept as text

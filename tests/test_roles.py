@@ -15,7 +15,7 @@ from acpgen.emit.runtime import make_environment
 from acpgen.roles import Role, RoleRecord, Side
 from tests.support import REPOSITORY, import_folder, model_of, package_files, write_package
 
-MIDDLE = RoleRecord(name="middle", sides=tuple(Side), spawns=False, is_open=True, runtime={})
+MIDDLE = RoleRecord(name="middle", sides=tuple(Side), spawns=False, is_open=True, starts="stdio")
 """A role that is at both sides."""
 
 NAMED = re.compile(r"\bRole\.[A-Z]+|\bis_(?:agent|client)\b")

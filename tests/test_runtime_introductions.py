@@ -1,4 +1,4 @@
-"""What a peer says of itself: `capabilities` and `info` of the stubs, and `supports` for capabilities."""
+"""How a peer introduces itself: `capabilities` and `info` of the stubs, and `supports` for capabilities."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_is_too_large_is_not_kept(packages: Packages) -> None:
 
     with acp_log() as records:
         run(main())
-    assert "what the peer says of itself is not kept: it has 65," in texts(records)
+    assert "how the peer introduced itself is not kept: it has 65," in texts(records)
     assert "the limit is 65,536" in texts(records)
 
 

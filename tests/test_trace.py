@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.command_line import Outcome, run_acpgen
 from tests.interop import values_v1, values_v2
 from tests.interop.values import Exchange
+from tests.support import REPOSITORY
 
 Json = Any
 
@@ -272,6 +274,15 @@ def test_planted_mistakes_are_found_at_their_places(name: str, tmp_path: Path) -
     found = [(each["line"], each["code"], each["pointer"] or "") for each in json.loads(outcome.stderr)]
     assert found == [expected]
     assert outcome.code == 1
+
+
+def test_the_table_of_codes_is_complete() -> None:
+    made = re.compile(r'(?:_problem\(|(?:Misfit|Diagnostic|replace)\([^)]*?\bcode=)"([\w-]+)"')
+    modules = (REPOSITORY / "acpgen" / "trace").glob("*.py")
+    codes = {code for module in modules for code in made.findall(module.read_text(encoding="utf-8"))}
+    page = (REPOSITORY / "docs" / "trace.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*`) \| (?:error|warning|note) \|", page, flags=re.MULTILINE)
+    assert {code for row in rows for code in re.findall(r"`([\w-]+)`", row)} == codes
 
 
 def test_there_are_sixty_kinds_of_planted_mistakes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from acpgen.cli.console import print_diagnostics
 from acpgen.config import SchemaChoice
-from acpgen.config.keys import KEYS, Key, ValueKind
+from acpgen.config.keys import KEYS
+from acpgen.config.kinds import from_command_line, to_command_line
 from acpgen.config.pyproject import ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
-from acpgen.parts import NO_PART
 from acpgen.sources.inputs import user_files
 
 if TYPE_CHECKING:
@@ -41,8 +40,11 @@ class Given:
     def of(cls, parameters: Mapping[str, Any]) -> Given:
         """Read the parameters of a command by name. Raises `InputError` for a mixture of forms."""
         config = parameters.get("config")
+        keys = [(key, option) for key in KEYS.values() if (option := key.option) is not None]
         return cls(
-            values={key.name: _value(key, parameters.get(key.parameter)) for key in KEYS.values() if key.option},
+            values={
+                key.name: from_command_line(key.kind, parameters.get(key.parameter), option) for key, option in keys
+            },
             config_file=Path(config) if config else None,
             no_config=bool(parameters.get("no_config")),
             output=parameters.get("output"),
@@ -67,7 +69,7 @@ class Given:
         words = ["acpgen", "build", *(names or ())]
         for key, value in self.values.items():
             if value is not None:
-                words += _arguments(KEYS[key], value)
+                words += to_command_line(KEYS[key].kind, value, KEYS[key].option or "")
         if self.config_file is not None:
             words += ["--config", self.config_file.as_posix()]
         return shlex.join([*words, *(["--no-config"] if self.no_config else [])])
@@ -104,68 +106,3 @@ class Given:
         with suppress(InputError):
             return {path for output in self.outputs() for sources in output.sources for path in user_files(sources)}
         return set()
-
-
-def _arguments(key: Key, value: Any) -> list[str]:
-    name = key.option or ""
-    match value:
-        case bool():
-            return [name.split("/")[0 if value else 1]]
-        case () if key.kind is ValueKind.PARTS:
-            return [name, NO_PART]
-        case tuple():
-            return [word for each in value for word in (name, str(each))]
-        case dict():
-            return [word for number, each in value.items() for word in (name, f"{number}={each}")]
-        case Path():
-            return [name, value.as_posix()]
-        case _:
-            return [name, str(value)]
-
-
-def _value(key: Key, given: Any) -> Any:
-    """The value of a key, from the parameter of its option; None if the option is not given."""
-    if given is None or given in ((), []):
-        return None
-    match key.kind:
-        case ValueKind.CHOICE:
-            return given.value
-        case ValueKind.PROTOCOLS:
-            numbers = tuple(map(int, given))
-            return numbers[0] if len(numbers) == 1 else numbers
-        case ValueKind.NAME_BY_PROTOCOL:
-            return _by_protocol(key, given)
-        case ValueKind.PATH_BY_PROTOCOL:
-            paths = _by_protocol(key, given)
-            if isinstance(paths, dict):
-                return {number: Path(path) for number, path in paths.items()}
-            return Path(paths)
-        case ValueKind.SPECS:
-            return tuple(given)
-        case ValueKind.PARTS:
-            return _named_parts(key, given)
-        case _:
-            return given
-
-
-def _named_parts(key: Key, given: Sequence[str]) -> tuple[str, ...]:
-    if NO_PART not in given:
-        return tuple(given)
-    if len(given) > 1:
-        raise input_error("usage", f"{key.option} {NO_PART} is for a package without parts", hint="give it alone")
-    return ()
-
-
-_OF_PROTOCOL = re.compile(r"([1-9][0-9]{0,3})=(.+)")
-
-
-def _by_protocol(key: Key, values: Sequence[str]) -> str | dict[int, str]:
-    """The one value of an option, or a table of those in the form `N=VALUE`."""
-    matches = [_OF_PROTOCOL.fullmatch(value) for value in values]
-    table = {int(match[1]): match[2] for match in matches if match}
-    if len(table) == len(matches):
-        return table
-    if len(matches) == 1:
-        return values[0]
-    hint = f"with several, write {key.option} 1=… {key.option} 2=…, one for each protocol"
-    raise input_error("usage", f"{key.option} is given {len(matches)} times", hint=hint)

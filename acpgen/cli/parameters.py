@@ -13,7 +13,8 @@ import typer
 from acpgen.cli import completion
 from acpgen.cli.console import DataFormat, DiagnosticFormat
 from acpgen.cli.given import Given
-from acpgen.config.keys import KEYS, Key, ValueKind
+from acpgen.config.keys import KEYS, Key
+from acpgen.config.kinds import ValueKind
 
 _COMPLETION = {"release": completion.releases, "extensions": completion.extensions, "with": completion.parts}
 
@@ -31,19 +32,8 @@ def option(key: str, **more: Any) -> Any:
     return typer.Option(*declarations, **options)
 
 
-_TYPES: dict[ValueKind, Any] = {
-    ValueKind.PATH: Path,
-    ValueKind.PROTOCOLS: list[int],
-    ValueKind.NAME_BY_PROTOCOL: list[str],
-    ValueKind.PATH_BY_PROTOCOL: list[str],
-    ValueKind.FLAG: bool,
-    ValueKind.SPECS: list[str],
-    ValueKind.PARTS: list[str],
-}
-
-
 def _of_key(key: Key) -> inspect.Parameter:
-    kind: Any = key.enum or _TYPES[key.kind]
+    kind: Any = key.enum or key.kind.parameter
     limits: dict[str, Any] = {"min": 1} if key.kind is ValueKind.PROTOCOLS else {}
     return _parameter(key.parameter, Annotated[kind | None, option(key.name, **limits)], None)
 

@@ -6,14 +6,13 @@ tables in `docs/cli.md`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
+from acpgen.config.kinds import ValueKind, is_valid
 from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
 from acpgen.parts import NO_PART
@@ -63,23 +62,6 @@ FORMER_KEYS = {
 OUTPUTS = "outputs"
 """The table of named outputs below `[tool.acpgen]`."""
 
-_RESERVED = {"TYPE_CHECKING"}
-"""Names that the generated package uses itself."""
-
-
-class ValueKind(Enum):
-    """The values that a key may hold. Paths in a file are relative to its folder."""
-
-    PATH = "a string with a path"
-    CHOICE = "one of the choices"
-    PROTOCOLS = "a whole number above 0, or an array of such numbers"
-    NAME_BY_PROTOCOL = "a string, or a table of strings by protocol"
-    PATH_BY_PROTOCOL = "a string with a path, or a table of them by protocol"
-    FLAG = "true or false"
-    SPECS = "an array of strings"
-    PARTS = "an array of names of parts"
-    NAMES = "a table of names"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -115,15 +97,7 @@ class Key:
     @property
     def option(self) -> str | None:
         """The option of the command line, as typer declares it; None for a key that only a file can have."""
-        match self.kind:
-            case ValueKind.FLAG:
-                return f"--{self.name}/--no-{self.name}"
-            case ValueKind.SPECS:
-                return f"--{self.name.removesuffix('s')}"
-            case ValueKind.NAMES:
-                return None
-            case _:
-                return f"--{self.name}"
+        return self.kind.option(self.name)
 
     @property
     def default_text(self) -> str | None:
@@ -251,48 +225,11 @@ def role_defaults(roles: tuple[Role, ...]) -> dict[str, bool]:
 
 def flaw(key: Key, value: object) -> str | None:
     """The reason why a value from a file is not valid for `key`; None for a valid one."""
-    match key.kind:
-        case ValueKind.PATH:
-            is_valid = _is_usable(value)
-        case ValueKind.NAME_BY_PROTOCOL | ValueKind.PATH_BY_PROTOCOL:
-            table = value if isinstance(value, dict) else {"1": value}
-            is_valid = all(map(_is_number, table)) and all(map(_is_usable, table.values()))
-        case ValueKind.CHOICE:
-            if value in key.choices:
-                return None
-            return f"expected one of {', '.join(map(repr, key.choices))}, found {_shown(value)}"
-        case ValueKind.PROTOCOLS:
-            numbers = value if isinstance(value, list) else [value]
-            is_valid = bool(numbers) and all(type(each) is int and each > 0 for each in numbers)
-        case ValueKind.FLAG:
-            is_valid = isinstance(value, bool)
-        case ValueKind.SPECS | ValueKind.PARTS:
-            is_valid = isinstance(value, list) and all(map(_is_usable, value))
-        case ValueKind.NAMES:
-            is_valid = isinstance(value, dict) and all(map(_is_name, _flat(value)))
-    return None if is_valid else f"expected {key.kind.value}, found {_shown(value)}"
-
-
-def _is_usable(value: object) -> bool:
-    """Whether `value` can be a name or a path. `~` is refused: without a shell, it is not the home folder."""
-    return isinstance(value, str) and value != "" and "\0" not in value and not value.startswith("~")
-
-
-def _is_number(name: str) -> bool:
-    """Whether a name in a table is the number of a protocol."""
-    return re.fullmatch(r"[1-9][0-9]{0,3}", name) is not None
-
-
-def _flat(table: Mapping[str, object]) -> Iterator[object]:
-    yield from table.keys()
-    yield from table.values()
-
-
-def _is_name(value: object) -> bool:
-    """Whether `value` can be a public name of a package: ASCII, and a letter first."""
-    if not isinstance(value, str) or value.startswith("_") or iskeyword(value) or value in _RESERVED:
-        return False
-    return value.isidentifier() and value.isascii()
+    if key.enum is not None:
+        expected, is_fine = f"one of {', '.join(map(repr, key.choices))}", value in key.choices
+    else:
+        expected, is_fine = key.kind.value, is_valid(key.kind, value)
+    return None if is_fine else f"expected {expected}, found {_shown(value)}"
 
 
 def _shown(value: object) -> str:

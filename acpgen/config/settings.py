@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, SchemaChoice, ValueKind, role_defaults
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, SchemaChoice, role_defaults
+from acpgen.config.kinds import from_file
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -17,7 +18,6 @@ from acpgen.flavours import Flavour
 from acpgen.ir.options import Options
 from acpgen.parts import check_parts, default_parts
 from acpgen.roles import Role, RoleChoice, Side
-from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 
 COMMAND_LINE = "command line"
@@ -220,34 +220,9 @@ def _level(config: ConfigFile, table: Mapping[str, Any], above: tuple[str, ...] 
     settings: dict[str, Setting] = {}
     for key, value in table.items():
         place = config.place(*above, key)
-        found = _value(KEYS[key].kind, value, config)
+        found = from_file(KEYS[key].kind, value, from_here(config.folder))
         settings[key] = Setting(key=key, value=found, origin=f"{place.file}:{place.line}")
     return settings
-
-
-def _value(kind: ValueKind, value: Any, config: ConfigFile) -> Any:
-    match kind:
-        case ValueKind.PATH_BY_PROTOCOL | ValueKind.NAME_BY_PROTOCOL if isinstance(value, dict):
-            return {int(number): _value(kind, each, config) for number, each in value.items()}
-        case ValueKind.PATH | ValueKind.PATH_BY_PROTOCOL:
-            return _path(value, config)
-        case ValueKind.PROTOCOLS | ValueKind.PARTS if isinstance(value, list):
-            return tuple(value)
-        case ValueKind.SPECS:
-            return tuple(_spec(each, config) for each in value)
-        case _:
-            return value
-
-
-def _path(value: str, config: ConfigFile) -> Path:
-    return Path(value) if Path(value).is_absolute() else from_here(config.folder) / value
-
-
-def _spec(value: str, config: ConfigFile) -> str:
-    if not is_path(value):
-        return value
-    path = _path(value, config).as_posix()
-    return path if is_path(path) else f"./{path}"
 
 
 def _output(name: str | None, levels: _Levels, given: Mapping[str, Any]) -> Output:

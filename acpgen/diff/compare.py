@@ -13,7 +13,7 @@ from acpgen.diff.method_rules import METHODS, states_gates
 from acpgen.diff.protocol_rules import PACKAGES, PARTS, Home
 from acpgen.diff.rules import MODELS, ModelPair
 from acpgen.diff.union_rules import UNIONS
-from acpgen.diff.value_rules import VALUES
+from acpgen.diff.value_gate_rules import VALUES
 from acpgen.ir import model as ir
 from acpgen.ir.methods import MessageType
 from acpgen.ir.usage import MisfitEffect, TypeUsage

@@ -132,7 +132,7 @@ def sketch(expression: ir.TypeExpr, model: ir.Model) -> str:
             return f"array of {sketch(item, model)}"
         case ir.MapOf(inner):
             return f"map of {sketch(inner, model)}"
-        case ir.Choice(primitive=primitive):
+        case ir.InlineEnum(primitive=primitive):
             return primitive.value
         case other:
             return str(other)

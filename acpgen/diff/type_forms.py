@@ -31,7 +31,7 @@ def spelled(expression: ir.TypeExpr, name: Callable[[str], str]) -> Spelling:
             return Spelling(("scalar", primitive), (*expression.bounds.items(),), annotations)
         case ir.Const(value):
             return Spelling(("const", type(value).__name__, value))
-        case ir.Choice(primitive=primitive, values=values, open=is_open):
+        case ir.InlineEnum(primitive=primitive, values=values, open=is_open):
             return Spelling(("choice", primitive, frozenset(values), is_open))
         case ir.ListOf(item=item, min_items=least):
             inner = spelled(item, name)
@@ -127,7 +127,7 @@ class PythonTypes:
                 return frozenset({("scalar", primitive)})
             case ir.Const(value):
                 return frozenset({("literal", ir.Primitive.of(value), value)})
-            case ir.Choice(primitive=primitive, values=values, open=is_open):
+            case ir.InlineEnum(primitive=primitive, values=values, open=is_open):
                 literals = {("literal", primitive, value) for value in values}
                 return frozenset(literals | ({("scalar", primitive)} if is_open else set()))
             case ir.ListOf(item=item):
@@ -152,7 +152,7 @@ class PythonTypes:
                 return frozenset({("definition", shared)})
             case ir.Enum(primitive=primitive, members=constants, open=is_open):
                 values = tuple(each.value for each in constants)
-                known = self.atoms(ir.Choice(primitive=primitive, values=values, open=is_open))
+                known = self.atoms(ir.InlineEnum(primitive=primitive, values=values, open=is_open))
                 return known if shared is None else frozenset({("enum", shared, known)})
             case ir.TaggedUnion() | ir.UntaggedUnion() as union:
                 return frozenset(atom for each in members(union) for atom in self.atoms(each, is_inside=is_inside))

@@ -74,7 +74,7 @@ class Acceptance:
                 struct = self.sender.struct(name)
                 types = [*([_ANY] if struct.keeps_extra else []), *(each.type for each in struct.fields)]
                 return WireVerdict.worst(self.accepts(each, wanted) for each in types)
-            case _, ir.Scalar() | ir.Const() | ir.Choice():
+            case _, ir.Scalar() | ir.Const() | ir.InlineEnum():
                 return WireVerdict.OK if covers_scalar(known_read, known_sent) else WireVerdict.BREAKS
             case _:
                 return WireVerdict.BREAKS
@@ -130,17 +130,19 @@ class Acceptance:
         """The class once for each kind of tag that its objects may have, if the tag is not always the same."""
         tag = _property(sent, key)
         kind = concrete(tag.type, self.sender) if tag is not None else None
-        if tag is None or (tag.required and not isinstance(kind, (ir.Choice, ir.Nullable))):
+        if tag is None or (tag.required and not isinstance(kind, (ir.InlineEnum, ir.Nullable))):
             yield sent
             return
         others = tuple(each for each in sent.fields if each is not tag)
         inner = concrete(kind.inner, self.sender) if isinstance(kind, ir.Nullable) else kind
-        known = (inner.value,) if isinstance(inner, ir.Const) else inner.values if isinstance(inner, ir.Choice) else ()
+        known = (
+            (inner.value,) if isinstance(inner, ir.Const) else inner.values if isinstance(inner, ir.InlineEnum) else ()
+        )
         types: list[ir.TypeExpr] = [ir.Const(value) for value in known]
         if (
             inner is not None
             and not isinstance(inner, ir.Const)
-            and not (isinstance(inner, ir.Choice) and not inner.open)
+            and not (isinstance(inner, ir.InlineEnum) and not inner.open)
         ):
             types.append(inner)
         for each in types:

@@ -73,9 +73,9 @@ class DecodeExpressions:
                 return _read_scalar(scalar, source)
             case ir.Const(only):
                 return Code(f"constant({source}, {literal(only)})")
-            case ir.Choice(open=True, primitive=primitive):
+            case ir.InlineEnum(open=True, primitive=primitive):
                 return Code(f"{READERS[primitive]}({source})")
-            case ir.Choice(values=values):
+            case ir.InlineEnum(values=values):
                 return Code(f"choice({source}, constants({', '.join(map(literal, values))}))")
             case ir.ListOf(item=item, min_items=0):
                 return Code(f"array({source}, {self.reader(item)})")
@@ -115,7 +115,7 @@ class DecodeExpressions:
         match self.resolved(expression):
             case ir.Scalar() as scalar if named_reader(scalar) is None:
                 return scalar.primitive
-            case ir.Choice(open=True, primitive=primitive):
+            case ir.InlineEnum(open=True, primitive=primitive):
                 return primitive
             case ir.Ref(name) if name not in self.watched:
                 definition = self.model.by_name[name]

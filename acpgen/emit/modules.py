@@ -14,7 +14,7 @@ from acpgen.emit.imports import imported, isort_key, names_of_import, standard_i
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.needs import with_needs
 from acpgen.emit.role_classes import RoleView
-from acpgen.emit.runtime import copied, dotted, make_environment, place
+from acpgen.emit.runtime import copied, dotted, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import RulesView, VersionsView
@@ -22,6 +22,7 @@ from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
 from acpgen.ir.order import types_in
 from acpgen.roles import Role, Side
+from acpgen.runtime_modules import place
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
@@ -173,7 +174,7 @@ def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...],
         tables=tables,
         gated_values=gated,
         readers=listed(sorted({reader for view in views for reader in view.readers})),
-        records=names_of_import("_runtime._base", records),
+        records=names_of_import("_runtime.records", records),
         dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
         types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
     )

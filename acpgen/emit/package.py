@@ -17,12 +17,13 @@ from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
-from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, names_of_parts, place, rendered
+from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, names_of_parts, rendered
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir import model as ir
 from acpgen.parts import all_parts, default_parts, with_needed
 from acpgen.roles import Role
+from acpgen.runtime_modules import place
 from acpgen.text import MOST_NAMED, some_of
 
 

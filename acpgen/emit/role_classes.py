@@ -52,7 +52,7 @@ def _text(method: ir.Method, model: ir.Model) -> str:
 
 
 class SaidView:
-    """A property of a stub for what the peer says of itself in the request that negotiates the version."""
+    """A property of a stub: how the peer introduced itself in the request that negotiates the version."""
 
     def __init__(self, name: str, field: ir.Field, text: str) -> None:
         self.name = identifier(name)

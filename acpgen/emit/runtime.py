@@ -1,12 +1,11 @@
 """The runtime modules, copied unchanged into every package, and the Jinja environment.
 
-The folder of a module in `templates/runtime/` decides where a package has it: see `place`.
+The folder of a module in `templates/runtime/` decides where a package has it: see `place` in `runtime_modules`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from acpgen.emit.conversions import decoder, encoder
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
 from acpgen.parts import all_parts
 from acpgen.roles import Role
+from acpgen.runtime_modules import exported_names, place, runtime_folder, runtime_sources, runtime_text, with_imported
 from acpgen.schema.data import data_folder
 from acpgen.text import MARKER
 
@@ -61,47 +61,14 @@ def make_environment(up: Literal[".", ".."]) -> Environment:
     return environment
 
 
-_ROUTING: Mapping[str, tuple[str, ...]] = {
-    "_base": ("UNSET", "Gate", "Method", "Struct", "UnsetType"),
-    "_decode": ("DecodeError",),
-    "_lenient": ("Drop",),
-    "capability_names": (),
-    "decision": ("Decision", "decides"),
-    "dispatch": ("ConnectionClosed", "Peer", "PeerKind", "dispatch_notification", "dispatch_request"),
-    "gates": (),
-    "misnamed": (),
-    "mistakes": (),
-    "places": (),
-    "reflection": (),
-}
-"""The modules of every package, each with its public names."""
+_DISPATCH = ("_decode", "_lenient", "decision", "dispatch")
+"""What the modules of every package begin with: what generated code imports."""
 
-_CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "advertising": ("advertise",),
-    "capabilities": (),
-    "closed_gates": ("CapabilityError",),
-    "connection": ("Connection",),
-    "endpoint": (),
-    "in_flight": (),
-    "introduction": (),
-    "log": (),
-    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable"),
-    "options": ("ConnectionOptions",),
-    "read_loop": (),
-    "sent": (),
-    "state": (),
-    "stream_transport": ("StreamTransport",),
-    "tasks": ("BlockingStub", "blocking"),
-    "transport": (
-        *("ByteTransport", "MemoryTransport", "Transport", "Wire"),
-        *("current_peer_kind", "memory_transports"),
-    ),
-}
-"""The modules that speak JSON-RPC."""
+_CONNECTION = ("advertising", "closed_gates", "connection", "stream_transport")
+"""What the modules that speak JSON-RPC begin with. Those that only a role needs are in its record."""
 
-
-_SEVERAL: Mapping[str, tuple[str, ...]] = {"selection": ()}
-"""Those of a package of several versions of the protocol."""
+_SEVERAL = ("selection",)
+"""That of a package of several versions of the protocol."""
 
 
 def copied_modules(
@@ -112,80 +79,28 @@ def copied_modules(
     With `has_several`, the package has several versions. Those of `parts` bring what they import. Raises `InputError`
     for a part that needs the runtime, where there is none.
     """
-    modules = {**_ROUTING, **_CONNECTION, **(_SEVERAL if has_several else {})} if runtime else dict(_ROUTING)
-    for role in roles if runtime else ():
-        modules |= role.record.runtime
+    roots = [*_DISPATCH]
+    if runtime:
+        roots += [*_CONNECTION, *(_SEVERAL if has_several else ()), *(role.record.starts for role in roles)]
+    modules = {module: exported_names(module) for module in with_imported(roots)}
     for part in sorted(parts):
         own = [each.name for each in all_parts()[part].modules_for(roles, ())]
-        added = _with_imported(own, modules)
-        if not runtime and not added.isdisjoint(_CONNECTION):
+        added = with_imported(own, modules)
+        if not runtime and not added.isdisjoint(with_imported(_CONNECTION)):
             message = f"the part {part!r} needs --runtime, which is off"
             raise input_error("usage", message, hint="use --runtime, or leave the part out")
-        modules |= {module: _exported(module) if module in own else () for module in added}
-    return {module: list(names) for module, names in modules.items()}
+        modules |= {module: exported_names(module) if module in own else () for module in added}
+    return {module: list(names) for module, names in sorted(modules.items())}
 
 
 def names_of_parts(roles: tuple[Role, ...]) -> dict[str, str]:
     """The part of each name in `__init__` that only a part of the runtime has."""
     parts = [part for part in all_parts().values() if not part.is_helper]
     modules = [(part, module.name) for part in parts for module in part.modules_for(roles, ())]
-    return {name: part.name for part, module in modules for name in _exported(module)}
+    return {name: part.name for part, module in modules for name in exported_names(module)}
 
 
-def _with_imported(modules: Iterable[str], present: Collection[str]) -> set[str]:
-    """The modules, and those that they import which are not `present`."""
-    found, rest = set[str](), list(modules)
-    while rest:
-        module = rest.pop()
-        if module in present or module in found or module not in _sources():
-            continue
-        found.add(module)
-        rest += _IMPORT.findall(_sources()[module].read_text(encoding="utf-8"))
-    return found
-
-
-def _exported(module: str) -> tuple[str, ...]:
-    """The names of a part's module in `__init__`: those in its `__all__`, unless users import the module itself."""
-    found = _ALL.search(_sources()[module].read_text(encoding="utf-8")) if place(module) != module else None
-    return tuple(_NAME.findall(found[1])) if found else ()
-
-
-# --- Places ----------------------------------------------------------------------------------------------------------
-
-_IMPORT = re.compile(r"^ *from \.+(?:\w+\.)*(\w+) import ", re.MULTILINE)
-_ALL = re.compile(r"^__all__ = \[([^\]]*)\]", re.MULTILINE)
-_NAME = re.compile(r'"(\w+)"')
-_RUNTIME = "_runtime"
-"""The folder of a package with what is the same for every schema."""
-
-
-@cache
-def _sources() -> Mapping[str, Path]:
-    """The source of each module of the runtime by its name, which is the only one in all folders."""
-    paths = [path for suffix in (".py", ".py.jinja") for path in _folder().glob(f"*/**/*{suffix}")]
-    found = [path for path in paths if path.name != "__init__.py"]
-    sources = {path.name.partition(".")[0]: path for path in found}
-    assert len(sources) == len(found), "two modules of the runtime have one name"
-    return sources
-
-
-def _folder() -> Path:
-    return data_folder() / "templates" / "runtime"
-
-
-def place(module: str) -> str:
-    """The path of a module in a package, without its suffix; that of one that is not of the runtime is its name.
-
-    A folder of sources with an `__init__.py` is a folder in `_runtime/`. Of the others, those of a part have modules
-    that users import by their names, at the top of the package; those of layers lie together in `_runtime/` itself.
-    """
-    source = _sources().get(module)
-    if source is None:
-        return module
-    home = _folder() / source.relative_to(_folder()).parts[0]
-    if (home / "__init__.py").exists():
-        return f"{_RUNTIME}/{home.name}/{module}"
-    return module if home.name in all_parts() else f"{_RUNTIME}/{module}"
+# --- Files ------------------------------------------------------------------------------------------------------------
 
 
 def dotted(path: str) -> str:
@@ -195,11 +110,7 @@ def dotted(path: str) -> str:
 
 def copied(module: str) -> str:
     """The text of a module."""
-    return _with_header(_sources()[module])
-
-
-def _with_header(source: Path) -> str:
-    return f"{HEADER}\n{source.read_text(encoding='utf-8')}"
+    return f"{HEADER}\n{runtime_text(module)}"
 
 
 def copied_files(modules: Iterable[str]) -> dict[str, str]:
@@ -207,13 +118,14 @@ def copied_files(modules: Iterable[str]) -> dict[str, str]:
 
     Modules that are data are `rendered`.
     """
-    files = {f"{place(module)}.py": copied(module) for module in modules if _sources()[module].suffix == ".py"}
+    files = {f"{place(module)}.py": copied(module) for module in modules if runtime_sources()[module].suffix == ".py"}
     above = {folder for path in files for folder in PurePosixPath(path).parents if folder.parts}
-    inits = {folder: _folder().joinpath(*folder.parts[1:], "__init__.py") for folder in above}
-    return files | {f"{folder}/__init__.py": _with_header(source) for folder, source in inits.items()}
+    inits = {folder: runtime_folder().joinpath(*folder.parts[1:], "__init__.py") for folder in above}
+    texts = {f"{folder}/__init__.py": source.read_text(encoding="utf-8") for folder, source in inits.items()}
+    return files | {path: f"{HEADER}\n{text}" for path, text in texts.items()}
 
 
 def rendered(module: str, **values: object) -> dict[str, str]:
     """The file of a module of the runtime that is data, from its template."""
-    name = _sources()[module].relative_to(data_folder() / "templates").as_posix()
+    name = runtime_sources()[module].relative_to(data_folder() / "templates").as_posix()
     return {f"{place(module)}.py": make_environment(".").get_template(name).render(**values)}

@@ -225,7 +225,7 @@ def hint(expression: ir.TypeExpr, *, module: str = "", quoted: Collection[str] =
             return Code(SCALARS[primitive])
         case ir.Const(only):
             return Code(f"Literal[{literal(only)}]")
-        case ir.Choice(primitive=primitive, values=constants, open=is_open):
+        case ir.InlineEnum(primitive=primitive, values=constants, open=is_open):
             rest = f" | {SCALARS[primitive]}" if is_open else ""
             return Code(f"Literal[{listed(map(literal, constants))}]{rest}")
         case ir.ListOf(item=item):

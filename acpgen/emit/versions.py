@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
 from acpgen.emit.imports import standard_imports
-from acpgen.emit.runtime import dotted, place
+from acpgen.emit.runtime import dotted
 from acpgen.emit.source import Code, docstring, identifier, listed, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.least import least_members
 from acpgen.roles import Role, RoleRecord, Side, with_article
+from acpgen.runtime_modules import place
 from acpgen.schema.facts import Introduction
 
 

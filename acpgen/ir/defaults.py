@@ -75,7 +75,7 @@ class _DefaultReader:
                 return ir.MapValue(tuple((key, self.value(value, element)) for key, element in members))
             case ir.Const(value=constant):
                 return _member(raw, (constant,), is_open=False)
-            case ir.Choice(values=values, open=is_open):
+            case ir.InlineEnum(values=values, open=is_open):
                 return _member(raw, values, is_open=is_open)
             case ir.Scalar():
                 return _scalar(raw, expression)

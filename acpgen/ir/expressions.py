@@ -64,12 +64,12 @@ class Expressions:
     def _enum(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         listed = self.enumeration(node, pointer)
         found: ir.TypeExpr = listed
-        if isinstance(listed, ir.Choice):
+        if isinstance(listed, ir.InlineEnum):
             self._define({**node, "enum": list(listed.values)}, pointer, name)
             found = ir.Ref(name)
         return ir.Nullable(found) if None in node["enum"] else found
 
-    def enumeration(self, node: dict[str, Any], pointer: str) -> ir.Choice | ir.Const | ir.AnyJson:
+    def enumeration(self, node: dict[str, Any], pointer: str) -> ir.InlineEnum | ir.Const | ir.AnyJson:
         """The type of `enum` without null: several constants, or a single one."""
         values = [value for value in node["enum"] if value is not None]
         match [*{ir.Primitive.of(value) for value in values}]:
@@ -79,7 +79,7 @@ class Expressions:
                 return (
                     ir.Const(constants[0])
                     if is_single
-                    else ir.Choice(primitive=primitive, values=constants, open=False)
+                    else ir.InlineEnum(primitive=primitive, values=constants, open=False)
                 )
         message = "`enum` takes strings only, or integers only"
         self._context.report.error("unsupported-enum", message, at=join(pointer, "enum"))
@@ -104,7 +104,7 @@ class Expressions:
         )
         return ir.Ref(name)
 
-    def choice_of(self, members: list[Any]) -> ir.Choice | None:
+    def inline_enum_of(self, members: list[Any]) -> ir.InlineEnum | None:
         """The enum that the members of a union form: constants, and at most one free scalar of their type."""
         values: list[str | int] = []
         is_open, kinds = False, set()
@@ -120,7 +120,7 @@ class Expressions:
             values.extend(constants)
         if not values or kinds not in ({"string"}, {"integer"}) or len({type(value) for value in values}) != 1:
             return None
-        return ir.Choice(primitive=ir.Primitive(kinds.pop()), values=tuple(dict.fromkeys(values)), open=is_open)
+        return ir.InlineEnum(primitive=ir.Primitive(kinds.pop()), values=tuple(dict.fromkeys(values)), open=is_open)
 
     def _all_of(self, node: dict[str, Any], pointer: str, name: str) -> ir.TypeExpr:
         parts = node["allOf"]

@@ -65,7 +65,7 @@ class Least:
             case ir.Scalar():
                 self._spend(expression.min_length or 0)
                 return ir.Literal(_least_scalar(expression))
-            case ir.Const(value=value) | ir.Choice(values=(value, *_)):
+            case ir.Const(value=value) | ir.InlineEnum(values=(value, *_)):
                 return ir.Literal(value)
             case ir.ListOf(item=item, min_items=count):
                 self._spend(count)
@@ -74,7 +74,7 @@ class Least:
                 return ir.MapValue(())
             case ir.Ref(name):
                 return self._defined(self._known[name])
-            case ir.Nullable() | ir.AnyJson() | ir.Choice():
+            case ir.Nullable() | ir.AnyJson() | ir.InlineEnum():
                 return ir.Literal(None)
 
     def _defined(self, definition: ir.Definition) -> ir.Value:

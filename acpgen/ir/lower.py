@@ -123,28 +123,28 @@ class _Lowering:
         doc = description(node)
         for key in ("oneOf", "anyOf"):
             if isinstance(node, dict) and key in node:
-                if (choice := self._expressions.choice_of(node[key])) is not None:
-                    return self._enum(name, choice, node[key], doc=doc, pointer=pointer)
+                if (inline := self._expressions.inline_enum_of(node[key])) is not None:
+                    return self._enum(name, inline, node[key], doc=doc, pointer=pointer)
                 return lower_values(self._context, name, node, pointer=pointer, read=self._expressions.read)
         if isinstance(node, dict) and "enum" in node:
             listed = self._expressions.enumeration(node, pointer)
-            if isinstance(listed, ir.Choice) and None not in node["enum"]:
+            if isinstance(listed, ir.InlineEnum) and None not in node["enum"]:
                 return self._enum(name, listed, [], doc=doc, pointer=pointer)
         expression = self._expressions.read(node, pointer, name + "Value")
         return ir.Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=self._context.origin(pointer))
 
-    def _enum(self, name: str, choice: ir.Choice, nodes: list[Any], *, doc: str, pointer: str) -> ir.Enum:
+    def _enum(self, name: str, inline: ir.InlineEnum, nodes: list[Any], *, doc: str, pointer: str) -> ir.Enum:
         described = {node["const"]: node for node in nodes if "const" in node}
-        nodes = [described.get(value, {}) for value in choice.values]
-        is_opened = not choice.open and self._context.opens(pointer)
+        nodes = [described.get(value, {}) for value in inline.values]
+        is_opened = not inline.open and self._context.opens(pointer)
         return ir.Enum(
             name=name,
-            primitive=choice.primitive,
+            primitive=inline.primitive,
             members=tuple(
                 ir.EnumMember(value=value, title=node.get("title"), doc=description(node))
-                for value, node in zip(choice.values, nodes, strict=True)
+                for value, node in zip(inline.values, nodes, strict=True)
             ),
-            open=choice.open or is_opened,
+            open=inline.open or is_opened,
             opened=is_opened,
             doc=doc,
             pointer=pointer,

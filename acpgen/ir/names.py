@@ -7,6 +7,7 @@ import keyword
 import re
 
 from acpgen.roles import Role, Side
+from acpgen.runtime_modules import exported_names, runtime_sources
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -79,15 +80,9 @@ RESERVED_CLASSES = frozenset(
         # builtins of later Python versions: the names must not depend on the version that runs acpgen
         *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
         *(f"{role.record.base}{end}" for role in Role for end in ("", "Factory")),
-        *(name for role in Role for names in role.record.runtime.values() for name in names),
+        *(name for module in runtime_sources() for name in exported_names(module)),
         *(name for side in Side for name in (side.stub, side.methods)),
-        *("Handler", "Peer"),
-        *("DecodeError", "RequestError", "Struct", "UnsetType", "WireForm", "UNSET", "Bounds", "PlainSchemaRoot"),
-        *("BlockingStub", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions", "Decision"),
-        *("ByteTransport", "LineBuffer", "MemoryTransport", "ProcessTransport", "StreamTransport", "Transport"),
-        "PeerKind",
-        *("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
-        *("Method", "Gate", "Drop", "PROTOCOL_VERSION"),
+        *("Bounds", "Handler", "LineBuffer", "PROTOCOL_VERSION", "PlainSchemaRoot", "ProcessTransport", "RequestError"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }
 )

@@ -44,14 +44,14 @@ def follow(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> t
 
 
 def concrete(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
-    """The type behind aliases; an enum becomes the choice of its values."""
+    """The type behind aliases; an enum becomes an enum without a name."""
     found = resolved(expression, model)
     definition = model.definition(found)
-    return _choice(definition) if isinstance(definition, ir.Enum) else found
+    return _inline_enum(definition) if isinstance(definition, ir.Enum) else found
 
 
-def _choice(enum: ir.Enum) -> ir.Choice:
-    return ir.Choice(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
+def _inline_enum(enum: ir.Enum) -> ir.InlineEnum:
+    return ir.InlineEnum(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
 
 
 class Coverage:
@@ -68,14 +68,14 @@ class Coverage:
         self._disjoint = cache(self._finds_disjoint)
 
     def resolve(self, expression: ir.TypeExpr) -> Resolved:
-        """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
+        """The type behind aliases; a class or union as its definition, an enum as an enum without a name."""
         if not isinstance(expression, ir.Ref) or expression.name not in self._definitions:
             return expression
         match self._definitions[expression.name]:
             case ir.Alias(type=target):
                 return self.resolve(target)
             case ir.Enum() as enum:
-                return _choice(enum)
+                return _inline_enum(enum)
             case definition:
                 return definition
 
@@ -108,7 +108,7 @@ class Coverage:
                 return is_object or (isinstance(other, ir.MapOf) and self.covers(value, other.value, depth - 1))
             case ir.Struct():
                 return isinstance(other, ir.Struct) and self._covers_struct(one, other, depth)
-            case ir.Scalar() | ir.Const() | ir.Choice():
+            case ir.Scalar() | ir.Const() | ir.InlineEnum():
                 return covers_scalar(one, other)
             case ir.Ref():
                 return False
@@ -161,7 +161,7 @@ class Coverage:
         )
 
 
-def covers_scalar(wide: ir.Scalar | ir.Const | ir.Choice, narrow: object) -> bool:
+def covers_scalar(wide: ir.Scalar | ir.Const | ir.InlineEnum, narrow: object) -> bool:
     """Whether every value of `narrow`, which may be any type but a reference, is one of the scalar type `wide`."""
     values = _closed_values(narrow)
     if values is not None:
@@ -169,21 +169,21 @@ def covers_scalar(wide: ir.Scalar | ir.Const | ir.Choice, narrow: object) -> boo
     match wide, narrow:
         case ir.Scalar(), ir.Scalar():
             return wide.primitive.admits(narrow.primitive) and _is_within(narrow, wide)
-        case ir.Scalar(), ir.Choice(primitive=primitive):
+        case ir.Scalar(), ir.InlineEnum(primitive=primitive):
             return wide.primitive.admits(primitive) and _is_within(ir.Scalar(primitive=primitive), wide)
-        case ir.Choice(open=True), ir.Scalar() | ir.Choice():
+        case ir.InlineEnum(open=True), ir.Scalar() | ir.InlineEnum():
             return wide.primitive.admits(narrow.primitive)
         case _:
             return False
 
 
-def _admits(wide: ir.Scalar | ir.Const | ir.Choice, value: str | int | bool) -> bool:
+def _admits(wide: ir.Scalar | ir.Const | ir.InlineEnum, value: str | int | bool) -> bool:
     match wide:
         case ir.Const(known):
             return _is_same(value, known)
-        case ir.Choice(values=known, open=False):
+        case ir.InlineEnum(values=known, open=False):
             return any(_is_same(value, each) for each in known)
-        case ir.Choice(primitive=primitive):
+        case ir.InlineEnum(primitive=primitive):
             return primitive.admits(ir.Primitive.of(value))
         case ir.Scalar(primitive=primitive):
             return primitive.admits(ir.Primitive.of(value)) and _is_in_bounds(value, wide)
@@ -208,7 +208,7 @@ def _is_within(narrow: ir.Scalar, wide: ir.Scalar) -> bool:
 
 def _json_kind(found: Resolved) -> str:
     match found:
-        case ir.Scalar(primitive=primitive) | ir.Choice(primitive=primitive):
+        case ir.Scalar(primitive=primitive) | ir.InlineEnum(primitive=primitive):
             # an integral number is an integer (JSON Schema 2020-12, section 4.2.3)
             return "number" if ir.Primitive.NUMBER.admits(primitive) else primitive.value
         case ir.Const(value):
@@ -225,11 +225,11 @@ def _values_disjoint(one: Resolved, other: Resolved) -> bool:
 
 
 def _closed_values(found: object) -> tuple[str | int | bool, ...] | None:
-    """All values of a constant or closed choice; None for other types."""
+    """All values of a constant or closed enum; None for other types."""
     match found:
         case ir.Const(value):
             return (value,)
-        case ir.Choice(values=values, open=False):
+        case ir.InlineEnum(values=values, open=False):
             return values
         case _:
             return None

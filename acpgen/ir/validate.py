@@ -172,7 +172,7 @@ def _described(expression: ir.TypeExpr) -> str:
             return f"a map of {_described(value)}"
         case ir.Nullable(inner):
             return f"{_described(inner)} or null"
-        case ir.Scalar(primitive=primitive) | ir.Choice(primitive=primitive):
+        case ir.Scalar(primitive=primitive) | ir.InlineEnum(primitive=primitive):
             return primitive.value
         case ir.Const(value):
             return repr(value)

@@ -52,7 +52,7 @@ def extract(source: Source, base: Base) -> Extraction:
         hint = "definitions are read from JSON Schema and TypeScript, methods from examples of messages"
         report.error("rfd-nothing-found", message, at=source.location(1), hint=hint)
         raise InputError(report.found)
-    draft = _Draft(source=source, base=base, entries=entries, methods=methods, report=report, places={})
+    draft = _DraftBuilder(source=source, base=base, entries=entries, methods=methods, report=report, places={})
     root = draft.build(read_metadata(source, tokens))
     return Extraction(draft=root, diagnostics=tuple(report.found))
 
@@ -108,8 +108,8 @@ def _inferred(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    """The contents of the draft; `places` maps a pointer in the draft to the location in the text."""
+class _DraftBuilder:
+    """Builds the draft of its contents; `places` maps a pointer in the draft to the location in the text."""
 
     source: Source
     base: Base

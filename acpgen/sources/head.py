@@ -10,7 +10,8 @@ from pathlib import Path
 
 import acpgen
 from acpgen.config import BuildOptions
-from acpgen.config.keys import KEYS, ValueKind
+from acpgen.config.keys import KEYS
+from acpgen.config.kinds import ValueKind
 from acpgen.schema.bundled import facts_document, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import Inputs

@@ -15,7 +15,7 @@ from acpgen.ir.gate_tags import Tags, counts, tags_that_do_not_count
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
 from acpgen.schema.gates import Gate
-from acpgen.trace.gated_values import GatedValues
+from acpgen.trace.gated_in_messages import GatedFinder
 from acpgen.trace.lines import Event, MessagePlace, TraceEntry
 from acpgen.trace.sessions import RecordedSessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
@@ -105,7 +105,7 @@ class Conversation:
         self._pending: dict[tuple[Side, str], _OpenRequest] = {}
         self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
-        self._gated_values: dict[int, GatedValues] = {}
+        self._gated_values: dict[int, GatedFinder] = {}
         self._sessions = RecordedSessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
         self._is_recorded = self._has_ended = self._has_gaps = False
@@ -231,7 +231,7 @@ class Conversation:
         if not self._announced:
             return
         if model.protocol not in self._gated_values:
-            self._gated_values[model.protocol] = GatedValues(model)
+            self._gated_values[model.protocol] = GatedFinder(model)
         for pointer, gated in self._gated_values[model.protocol].find(expression, value, at=at):
             if self._lacks(gated.gate):
                 message = f"{gated} needs {gated.gate}, which was not advertised"

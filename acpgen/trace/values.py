@@ -47,7 +47,7 @@ def misfits(expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) ->
         case ir.Const(constant):
             if value != constant or isinstance(value, bool) != isinstance(constant, bool):
                 yield _wrong(at, json.dumps(constant), value)
-        case ir.Scalar() | ir.Choice() as scalar:
+        case ir.Scalar() | ir.InlineEnum() as scalar:
             yield from _scalar(scalar, value, at)
 
 
@@ -94,10 +94,10 @@ def _is_primitive(value: Any, primitive: ir.Primitive) -> bool:
             return isinstance(value, (int, float))
 
 
-def _scalar(expression: ir.Scalar | ir.Choice, value: Any, at: str) -> Iterator[Misfit]:
+def _scalar(expression: ir.Scalar | ir.InlineEnum, value: Any, at: str) -> Iterator[Misfit]:
     if not _is_primitive(value, expression.primitive):
         yield _wrong(at, f"a value of the type {expression.primitive.value}", value)
-    elif isinstance(expression, ir.Choice):
+    elif isinstance(expression, ir.InlineEnum):
         if not expression.open and value not in expression.values:
             yield _wrong(at, "one of " + ", ".join(map(json.dumps, expression.values)), value)
     elif expression.minimum is not None and value < expression.minimum:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import (
+from ._runtime.dispatch import Codec, negotiated
+from ._runtime.records import (
     Cancellation,
     Gate,
     GatedValues,
@@ -19,7 +20,6 @@ from ._runtime._base import (
     ProtocolInfo,
     methods,
 )
-from ._runtime.dispatch import Codec, negotiated
 
 if TYPE_CHECKING:
     from .proxy import Proxy, RemoteAgent, RemoteClient

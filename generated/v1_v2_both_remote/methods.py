@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from ._runtime._base import Cancellation, Introduction, Negotiation, ProtocolInfo, Unsupported
+from ._runtime.records import Cancellation, Introduction, Negotiation, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from . import v1, v2

@@ -1,4 +1,4 @@
-"""What both sides of a proxy say of themselves: `capabilities`, `info` and `supports` of its two stubs."""
+"""How both sides of a proxy introduce themselves: `capabilities`, `info` and `supports` of its two stubs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _type(expression: ir.TypeExpr) -> PlainSchema:
             return {"type": primitive.value}
         case ir.Const(only):
             return {"const": only}
-        case ir.Choice(primitive=primitive, values=constants, open=is_open):
+        case ir.InlineEnum(primitive=primitive, values=constants, open=is_open):
             closed = {"type": primitive.value, "enum": list(constants)}
             return {"anyOf": [closed, {"type": primitive.value}]} if is_open else closed
         case ir.ListOf(item=item):

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from ._base import UNSET
 
+__all__ = ["DecodeError"]
+
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 Reader: TypeAlias = Callable[[Any], T]

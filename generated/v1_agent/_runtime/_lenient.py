@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ._base import UNSET, UnsetType
 from ._decode import DecodeError, Reader, json_object, missing, unfit
+
+__all__ = ["Drop"]
 
 T = TypeVar("T")
 
@@ -187,7 +189,7 @@ def _drops(raw: Any, records: list[_Record]) -> Iterator[Drop]:
             continue
         dropped = errors.get(id(value), {})
         inside: list[tuple[tuple[str | int, ...], Any]] = []
-        for key, member in _members(value):
+        for key, member in members_of(value):
             if key in dropped:
                 inside.append(((*path, key), Drop((*path, key), dropped[key])))
             elif _is_container(member):
@@ -199,13 +201,16 @@ def _is_container(value: Any) -> bool:
     return isinstance(value, (dict, list))
 
 
-def _members(container: Any) -> Iterator[tuple[str | int, Any]]:
+def members_of(container: Any) -> Iterable[tuple[str | int, Any]]:
     """The members of an object or the items of an array; nothing for a scalar."""
-    members: Any = container
+    found: Any = container
     if isinstance(container, dict):
-        yield from members.items()
-    elif isinstance(container, list):
-        yield from enumerate(members)
+        members: Mapping[str, Any] = found
+        return members.items()
+    if isinstance(container, (list, tuple)):  # a handler may have made it
+        items: Sequence[Any] = found
+        return enumerate(items)
+    return ()
 
 
 # --- Unions ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from .places import caller
 
+__all__ = ["Decision", "decides"]
+
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -8,14 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from ..errors import InvalidParamsError, MethodNotFoundError, RequestError
-from ._base import MISFITS, UNSET, GatedValues, Method, Negotiation, Payload, ProtocolInfo, Record, Unsupported
+from ._base import MISFITS, UNSET, Record
 from ._decode import DecodeError, path_text
 from ._lenient import Drop, drop, drops_belong_to, reporting_drops
-from .gates import opens, value_at
+from .peer_kind import PeerKind
 from .places import caller
+from .records import GatedValues, Method, Negotiation, Payload, ProtocolInfo, Unsupported, opens, value_at
+
+__all__ = ["ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"]
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,15 +27,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
 OnInvalid = Callable[[str, Any, DecodeError], object]
-PeerKind: TypeAlias = Literal["process", "network", "conductor"]
-"""What the peer of a connection is. The transport knows it, as its attribute `peer_kind`:
-
-* `process`: a process of this machine, which has started this one, or was started by it; or code of this process.
-* `network`: anyone who can connect. So is the peer of a transport that does not say what it is.
-* `conductor`: a process that has started this one as a proxy.
-
-By default, it decides which MCP servers and envelopes of proxies are taken, and how much an error tells.
-"""
 
 
 class UnfitParams(InvalidParamsError):
@@ -189,7 +183,7 @@ class Remote:
         """
         found: str | tuple[str, ...] | None = name
         if name.__class__ is not str or name not in self.METHODS:
-            from .misnamed import meant_by
+            from .names import meant_by
 
             found = meant_by(type(self), name)
         if isinstance(found, tuple):
@@ -198,12 +192,12 @@ class Remote:
         return found is not None and (supports is None or supports(found))
 
     def _announced(self) -> Mapping[str, Any] | None:
-        """What the peer has said of itself, as JSON."""
+        """How the peer introduced itself, as JSON."""
         found: Mapping[str, Any] | None = getattr(self._peer, "announced", None)
         return found
 
     def _said(self, name: str, kind: type[T]) -> T | None:
-        """What the peer has said of itself in a property; None before. What does not fit is as if it were absent."""
+        """A property by which the peer introduced itself; None before. What does not fit is as if it were absent."""
         if (said := self._announced()) is not None:
             values: tuple[Any, ...] = (said.get(name), {})
             for raw in values:
@@ -215,7 +209,7 @@ class Remote:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from .misnamed import no_attribute
+            from .names import no_attribute
 
             raise no_attribute(self, name)
 
@@ -261,18 +255,6 @@ def check_name(method: object) -> None:
         from .mistakes import shown
 
         raise TypeError(f"the method{caller()} is {shown(method)}; expected its name")
-
-
-def wire_name(methods: Mapping[str, Method], name: str, owner: str) -> str | None:
-    """The name on the wire of one of `methods`, from that or from its name in Python; None if another version has it.
-
-    Raises `ValueError` for other names, and `TypeError` for what is no name; `owner` has the methods.
-    """
-    if name.__class__ is str and name in methods:
-        return name
-    from .misnamed import other_name
-
-    return other_name(methods, name, owner)
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import InternalError, InvalidRequestError, RequestError
 
+__all__ = ["Message", "MessageTooLarge", "Unreadable", "Unsendable"]
+
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]
 
 MAX_ID_BYTES: Final = 256

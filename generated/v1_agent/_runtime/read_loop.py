@@ -2,7 +2,7 @@
 # Change the schema or the options instead, and run `acpgen build` again.
 """The read loop, which takes the messages of the peer one after the other, and the requests that wait for responses.
 
-`state` says why messages are taken in this order.
+`ReadLoop.take` is the one place that takes a message. `state` says why messages are taken in this order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from typing import Final, TypeAlias
 
-from ..errors import InternalError, RequestError
+from ..errors import InternalError, InvalidRequestError, RequestError
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
 from .in_flight import InFlight, Rest
@@ -29,7 +29,7 @@ current_handling: Final[ContextVar[object]] = ContextVar("current_handling", def
 
 
 class ReadLoop:
-    """Reads from a transport, and calls `take` with each message; awaits what that returns before the next one.
+    """Reads from a transport, and takes each message; awaits what is left of that before it takes the next one.
 
     `on_end` is called when nothing more is read, with the reason, and `on_arrived_end` when the transport has all that
     the peer sends. With `is_intercepted`, messages are strictly taken in order.
@@ -42,18 +42,21 @@ class ReadLoop:
         tasks: Tasks,
         in_flight: InFlight,
         *,
-        take: Callable[[Message | Unreadable], Rest],
+        take_request: Callable[[Message], Rest],
+        take_notification: Callable[[Message], Rest],
         on_end: Callable[[ConnectionClosed], None],
         on_arrived_end: Callable[[], None] | None,
         is_intercepted: bool,
     ) -> None:
         self.reading = Reading()
+        self.pending = Pending()
         self._transport = transport
         self._ready: Callable[[], Message | Unreadable | None] | None = getattr(transport, "ready", None)
         self._life = life
         self._tasks = tasks
         self._in_flight = in_flight
-        self._take = take
+        self._take_request = take_request
+        self._take_notification = take_notification
         self._on_end = on_end
         self._on_arrived_end = on_arrived_end
         self._is_intercepted = is_intercepted
@@ -121,7 +124,7 @@ class ReadLoop:
                     received.append(message)
                     rest = asyncio.sleep(0)
                 else:
-                    rest = self._take(message)
+                    rest = self.take(message)
                 message = None  # frees memory while this waits
                 if rest is not None:
                     try:  # noqa: SIM105 - `suppress` takes longer, and each notification comes here
@@ -175,7 +178,7 @@ class ReadLoop:
     def _take_arrived(self) -> None:
         while not self._received and self._rest is None and self._ready and (message := self._ready()) is not None:
             if self._may_be_taken_now(message):
-                self._rest = self._take(message)
+                self._rest = self.take(message)
             else:
                 self._received.append(message)
 
@@ -203,7 +206,7 @@ class ReadLoop:
             return True
         return self._in_flight.handshake.step != "done" or self._in_flight.refusal(message) is not None
 
-    def yield_to_tasks(self) -> None:
+    def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is taken: what waited for a response goes on first.
 
         For example, a client that asks for a session and shows what happens in it:
@@ -219,6 +222,42 @@ class ReadLoop:
 
     def _has_yielded(self) -> None:
         self._must_yield = False
+
+    # --- A message -----------------------------------------------------------------------------------------------
+
+    def take(self, message: Message | Unreadable) -> Rest:
+        """Take a message; returns what has to be awaited before the next one."""
+        if not isinstance(message, Message):
+            return self._take_unreadable(message)
+        match message.kind:
+            case "notification":
+                return self._take_notification(message)
+            case "request":
+                return self._take_request(message)
+            case "result" | "error":
+                return self._take_response(message)
+
+    def _take_response(self, message: Message) -> Rest:
+        is_waiting, rest = self.pending.resolve(message)
+        if is_waiting:
+            self._in_flight.unaddressed = 0
+            self._yield_to_tasks()
+        return rest
+
+    def _take_unreadable(self, found: Unreadable) -> Rest:
+        """Reject the pending request that an unreadable response is for; respond to other messages with the error."""
+        report = self._in_flight.report
+        if (rejected := self.pending.reject(found)) is not None:
+            is_waiting, rest = rejected
+            if is_waiting:
+                self._yield_to_tasks()
+            return rest
+        if found.kind != "response":
+            return report(found.error, found.id if found.kind == "request" else None, start=found.start)
+        if found.start:  # it was not parsed, so its id may be wrong, and a request pending
+            return report(InvalidRequestError(*found.error.args), start=found.start)
+        log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
+        return None
 
 
 # --- The requests of this side ---------------------------------------------------------------------------------------
@@ -256,7 +295,7 @@ class Pending:
         """Tell the listener of a request nothing, as this side has given it up."""
         self._listeners.pop(request_id, None)
 
-    def resolve(self, response: Message) -> tuple[bool, Awaitable[None] | None]:
+    def resolve(self, response: Message) -> tuple[bool, Rest]:
         """Resolve the request that a response is for. True if something waits for it; and what is left to await."""
         request_id = response.id
         future = self._futures.get(request_id) if type(request_id) is int else None
@@ -278,23 +317,18 @@ class Pending:
             text = "no request is pending for a response: its id is %s, it has: %s"
             log_mistake(text, excerpt(response.id), response.kind)
 
-    def reject(self, found: Unreadable) -> tuple[bool, bool, Awaitable[None] | None]:
-        """Reject the request that an unreadable response is for.
-
-        The first value is false if there is none, the second true if something waits for it; and what is left to await.
-        """
+    def reject(self, found: Unreadable) -> tuple[bool, Rest] | None:
+        """Reject the request that an unreadable response is for; None if there is none, else what `resolve` returns."""
         request_id = found.id
         if found.kind == "request" or type(request_id) is not int:
-            return False, False, None
+            return None
         future, listener = self._futures.get(request_id), self._listeners.pop(request_id, None)
-        if future is None and listener is None:
-            return False, False, None
-        if future is not None and future.done():
-            return False, False, None
+        if listener is None if future is None else future.done():
+            return None
         error = _unusable(found)
         if future is not None:
             _reject(future, error)
-        return True, future is not None, None if listener is None else listener(error)
+        return future is not None, None if listener is None else listener(error)
 
     def reject_all(self, reason: ConnectionClosed) -> None:
         """Reject what waits: no response will come."""

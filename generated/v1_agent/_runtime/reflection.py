@@ -16,6 +16,7 @@ from . import _decode as values  # pyright: ignore
 from . import _lenient as lenient  # pyright: ignore
 from ._base import UNSET, Bounds, Record, Struct, StructType, UnsetType, new
 from ._decode import DecodeError, Reader
+from .records import TypeDetails
 
 Writer: TypeAlias = Callable[[Any], Any]
 _SCALARS: Final[Mapping[Any, Reader[Any]]] = {
@@ -27,29 +28,6 @@ _SCALARS: Final[Mapping[Any, Reader[Any]]] = {
     NoneType: values.null,
     Any: values.anything,
 }
-
-
-class TypeDetails(Record):
-    """What annotations do not say. A property is named by its attribute, or "Class.attribute" where classes differ."""
-
-    base: str = ""  # the base that most classes share, and which is no type itself
-    names: Mapping[str, str] = {}  # on the wire, where they are not the attributes in camel case
-    strict: Collection[str] = ()  # optional ones that must fit: others are left out where they do not
-    lenient: Collection[str] = ()  # required ones that are replaced where they do not fit: others must
-    skipping: Collection[str] = ()  # arrays and maps that are read without the items that do not fit
-    default_on_null: Collection[str] = ()  # null stands for the default
-    optional: Collection[str] = ()  # constants that may be absent: others are tags
-    required: Collection[str] = ()  # those that the class requires, and its base does not
-    defaults: Mapping[str, Callable[[], Any]] = {}  # of required ones that are lenient, where they are not empty
-    order: Mapping[str, int] = {}  # by class: the place of the property of that base, where it is not the last
-    hints: Mapping[str, str] = {}  # annotations with limits, of members of unions, too; and of aliases of unions
-    # unions: the tag, the member for other tags or "", and what is tried where the tag does not decide; or nothing
-    unions: Mapping[str, tuple[str, ...]] = {}
-    members: Mapping[str, tuple[str, ...]] = {}  # where not all are classes: Python shows those of a union inside
-    keys: Mapping[str, tuple[str, ...]] = {}  # to try an object as a member; by default, what its class requires
-    choices: Collection[str] = ()  # enumerations of one constant
-    reporting: Collection[str] = ()  # what tells that the schema does not list a value which it accepts
-    rejected: Mapping[str, Callable[[dict[str, Any]], object]] = {}  # by default, known tags where there are other ones
 
 
 class _Named:
@@ -202,8 +180,8 @@ class Reflection:
         if name in self._rejected and self._rejected[name](data):
             raise values.unfit(f"{name}, from which this object is excluded", raw)
         if kind not in self._readers:
-            readers = [self._skipping_reader if each.skips else self._reader for each in properties]
-            self._readers[kind] = [(each, reader(each.hint)) for each, reader in zip(properties, readers)]
+            reader = {True: self._skipping_reader, False: self._reader}
+            self._readers[kind] = [(each, reader[each.skips](each.hint)) for each in properties]
         result: Any = new(kind)
         for each, read in self._readers[kind]:
             setattr(result, each.name, _read_property(each, read, data))

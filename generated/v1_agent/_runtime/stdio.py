@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..methods import PROTOCOLS, AgentFactory, remote_client
-from .connection import Connection, by_version, check_factory, make_handler, only_factory, version_of
+from .connection import Connection, Factory, by_version, check_factory, make_handler, version_of
 from .decision import explains
 from .dispatch import Peer
 from .options import ConnectionOptions, options_or_default
 from .places import part_module
 from .transport import ByteTransport, Transport
+
+__all__ = ["run_agent", "serve_agent", "serve_stdio"]
 
 AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
 """A factory, or one for each version of the protocol: the client chooses."""
@@ -80,9 +82,18 @@ async def _started(factory: AnyFactory, transport: Transport | ByteTransport, op
             selection = part_module("versions", "selection", "an agent of several versions")
             selection.serve_candidates(connection, PROTOCOLS, factories, make_stub)
         else:
-            one: Any = factory if factories is None else only_factory(factories, PROTOCOLS)
+            one: Any = factory if factories is None else _only(factories)
             connection.start(make_handler(one, make_stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+def _only(factories: Mapping[int, Factory]) -> Factory:
+    """The factory in a mapping for a package of one version. Raises `ValueError` for other versions than that."""
+    only = max(PROTOCOLS)
+    if [*factories] != [only]:
+        named = " and ".join(map(repr, factories)) or "none"
+        raise ValueError(f"this package has version {only} of the protocol alone: the mapping has {named}")
+    return factories[only]

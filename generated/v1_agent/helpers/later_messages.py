@@ -50,9 +50,9 @@ def after_response(work: Coroutine[Any, Any, object]) -> None:
 
 @explains
 def after_turn(turns: Turns, session_id: str, work: Coroutine[Any, Any, object]) -> None:
-    """The same for the turn that runs in a session: after the response to its prompt, in protocol 2 after `idle`.
+    """Run `work` after the end of the turn that runs in a session: the response to its prompt, or `idle` in protocol 2.
 
-    Any task may call it. Raises `RuntimeError` if no turn runs.
+    Any task may call it. All else is as with `after_response`. Raises `RuntimeError` if no turn runs.
     """
     _check(work)
     try:

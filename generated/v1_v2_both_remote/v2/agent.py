@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from .._runtime._base import notifications, requests
 from .._runtime.decision import asks
 from .._runtime.dispatch import Handler, Remote
+from .._runtime.records import notifications, requests
 from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, GATED_VALUES, PROTOCOL_INFO
 # fmt: off

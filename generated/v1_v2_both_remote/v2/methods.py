@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import codec, types
-from .._runtime._base import Gate, GatedValues, Method, Payload, methods
 from .._runtime.dispatch import Codec, negotiated
+from .._runtime.records import Gate, GatedValues, Method, Payload, methods
 from ..methods import PROTOCOLS
 
 PROTOCOL_VERSION: Final = 2

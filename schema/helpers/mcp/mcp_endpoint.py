@@ -185,7 +185,7 @@ class _Listener:
         )
         config.load()
         config.http_protocol_class = _counting(config.http_protocol_class, self.strangers)
-        self._server = _Server(config)
+        self._server = _HttpServer(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
 
     async def close(self) -> None:
@@ -194,7 +194,7 @@ class _Listener:
         self._socket.close()
 
 
-class _Server(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """A server that leaves the signals to the program."""
 
     @contextmanager

@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from .._base import Gate, Method
 from ..closed_gates import closed_places, find_closed
 from ..errors import InternalError, MethodNotFoundError, RequestError
-from ..gates import is_open
 from ..methods import GATED_VALUES
+from ..records import Gate, Method, is_open
 from ..transport import ByteTransport
 
 __all__: list[str] = []

@@ -1,15 +1,17 @@
-"""Base classes of the generated modules: `Struct` for the classes in `types`, and the records in `methods`."""
+"""Base classes: `Struct` of the classes in `types`, and `Record` of what never changes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, cast
 
 from .places import caller, part_module
+
+__all__ = ["UNSET", "Struct", "UnsetType"]
 
 T = TypeVar("T")
 
@@ -260,168 +262,3 @@ def _fields(struct: Struct) -> tuple[Field[Any], ...]:
     from dataclasses import fields
 
     return fields(struct)
-
-
-# --- Records ---------------------------------------------------------------------------------------------------------
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-class Cancellation(Record):
-    """The notification `method` cancels a request; the property `key` of its params is the id of the request."""
-
-    method: str
-    key: str
-
-
-class Unsupported(Record):
-    """The error for an unsupported version; `requested` and `supported` name properties of its `data`."""
-
-    code: int
-    requested: str
-    supported: str
-
-
-class Introduction(Record):
-    """The properties of a message in which a peer says what it can do, and which program it is, if any."""
-
-    capabilities: str | None = None
-    info: str | None = None
-
-
-class Negotiation(Record):
-    """The request `method` negotiates the version, which is the property `version` of its params.
-
-    `least` holds the smallest valid value of each other required property: params for a later version may lack them.
-    Without `unsupported`, a request for an earlier version is answered with this version. Its `params` and its `result`
-    introduce a peer each.
-    """
-
-    method: str
-    version: str
-    least: Mapping[str, Any]
-    params: Introduction = Introduction()
-    result: Introduction = Introduction()
-    unsupported: Unsupported | None = None
-
-
-class ProtocolInfo(Record):
-    """The rules of one version of the protocol.
-
-    `null_ids` allows null as the id of a request. Without `cancellation`, requests cannot be cancelled; without
-    `negotiation`, any message may come first.
-    """
-
-    version: int
-    null_ids: bool
-    cancellation: Cancellation | None = None
-    negotiation: Negotiation | None = None
-
-
-class Gate(Record):
-    """The capability that the peer must advertise before a method may be called.
-
-    It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
-    empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
-    `{}` does, as the value is an array or needs properties. Items of an array do not count whose property `but[0]` is
-    one of `but[1]`.
-    """
-
-    advertised_in: Any
-    paths: tuple[tuple[str, ...], ...]
-    says_yes: Literal["true", "{}"] | None
-    but: tuple[str, tuple[str, ...]] | None = None
-
-    def __str__(self) -> str:
-        others = "" if self.but is None else f" (other than {' and '.join(self.but[1])})"
-        return " or ".join(".".join(path) for path in self.paths) + others
-
-
-Step: TypeAlias = "str | tuple[str | None, str] | None"
-"""The property of this name; or a tag and its text, which is that of the value itself without a tag; or, for None, each
-item of an array or a map."""
-
-
-class GatedValues(Record):
-    """Values that may be sent only if the peer has advertised a capability.
-
-    Each of the `places` is the kind and the method of a message, and the steps to the value from the params or the
-    result. Null and an empty array say nothing, and need no capability.
-    """
-
-    capability: Gate
-    places: tuple[tuple[Literal["request", "notification", "result"], str, tuple[Step, ...]], ...]
-
-
-class Payload(Record):
-    """The params or the result of a method: the type, and the functions for the direction in which this package has it.
-
-    `decode` is set where this side receives it, and `encode` where this side sends it. With `is_object`, absent params
-    and a result that is null stand for an empty object.
-    """
-
-    type: Any
-    decode: Callable[[Any], Any] = _as_it_is
-    encode: Callable[[Any], Any] = _as_it_is
-    is_object: bool = True
-
-
-NOTHING: Final = Payload(None, is_object=False)
-"""The result of a notification."""
-
-
-class Method(Record):
-    """A method: its name on the wire, its handler, its params and result, and which side handles it.
-
-    `notification` is the second half of a method that exists both as a request and as a notification.
-    """
-
-    name: str
-    handler: str
-    takes: Payload
-    gives: Payload = NOTHING
-    capability: Gate | None = None
-    side: str = ""
-    origin: str = ""
-    notification: Method | None = None
-
-    @property
-    def kind(self) -> Literal["request", "notification"]:
-        """The kind of its messages: a request has a response."""
-        return "notification" if self.gives is NOTHING else "request"
-
-    @property
-    def params(self) -> Any:
-        """The type of the params."""
-        return self.takes.type
-
-    @property
-    def result(self) -> Any:
-        """The type of the result; None for a notification."""
-        return self.gives.type
-
-
-def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
-    """The records by name. `side` and `origin` are those of records that say nothing else.
-
-    A notification with the name of a request becomes the second half of that.
-    """
-    found: dict[str, Method] = {}
-    for record in records:
-        whole = record.replaced(side=record.side or side, origin=record.origin or origin)
-        first = found.get(record.name)
-        found[record.name] = whole if first is None else first.replaced(notification=whole)
-    return found
-
-
-def requests(table: Mapping[str, Method]) -> dict[str, Method]:
-    """The requests in `table`."""
-    return {name: method for name, method in table.items() if method.kind == "request"}
-
-
-def notifications(table: Mapping[str, Method]) -> dict[str, Method]:
-    """The notifications in `table`, those among them that have the name of a request."""
-    halves = {name: method.notification or method for name, method in table.items()}
-    return {name: method for name, method in halves.items() if method.kind == "notification"}

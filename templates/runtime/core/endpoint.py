@@ -1,7 +1,7 @@
 """One end of a connection over any transport: both sides send requests, and messages are handled in order.
 
-`Endpoint._take` is the one place that takes a message: `read_loop` calls it, and has the requests of this side that
-wait for responses; `in_flight` has those of the peer. What to do with a message say the callbacks with which the
+`ReadLoop.take` in `read_loop` is the one place that takes a message. That module also has the requests of this side
+that wait for responses; `in_flight` has those of the peer. What to do with a message say the callbacks with which the
 endpoint is made; it knows no types, roles or versions. `state` has the states, and the reasons for the order.
 """
 
@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from asyncio import _get_running_loop, get_running_loop  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
-from ..errors import InvalidRequestError
-from ._base import Cancellation
 from ._decode import excerpt
-from .dispatch import ConnectionClosed, PeerKind
+from .dispatch import ConnectionClosed
 from .in_flight import InFlight, Rest, TextInFlight
-from .log import PROGRAM_ENDS, log_mistake, logger
-from .message import Message, MessageTooLarge, Unreadable, Unsendable
+from .log import logger
+from .message import Message
 from .options import ConnectionOptions
-from .read_loop import Listener, Pending, ReadLoop, current_handling
+from .peer_kind import PeerKind, current_peer_kind, peer_kind_of
+from .read_loop import Listener, ReadLoop, current_handling
+from .records import Cancellation
 from .state import Lifecycle, ReadingState
 from .tasks import Tasks, check_loop, running_loop
-from .transport import Transport, current_peer_kind, peer_kind_of
+from .transport import Sender, Transport
 
 
 class Endpoint:
@@ -66,16 +66,13 @@ class Endpoint:
         """The event loop in which it runs; None until `start` if it was made outside of one."""
         self.peer_kind: PeerKind = peer_kind_of(transport)
         self._transport = transport
-        self._send = transport.send
-        self._before_send = before_send
-        self._explain = explain
         self._on_end = on_end
         self._closing = closing
 
         self._life = Lifecycle(self._reject_pending)
+        self.send = Sender(transport, self._life, before_send=before_send, explain=explain).send
         self._tasks = Tasks(options.cleanup_seconds)
         self._closed: asyncio.Task[None] | None = None
-        self.pending = Pending()  # requests of this side
         budget: Any = getattr(transport, "budget", None)
         limit = options.max_in_flight_bytes
         self.in_flight = InFlight(
@@ -88,19 +85,20 @@ class Endpoint:
             on_refused=on_refused,
         )
         self.handshake = self.in_flight.handshake
-        self._take_request = intercept or self.in_flight.accept
-        self._take_notification = intercept or self.accept_notification
         self._loop = ReadLoop(
             transport,
             self._life,
             self._tasks,
             self.in_flight,
-            take=self._take,
+            take_request=intercept or self.in_flight.accept,
+            take_notification=intercept or self.accept_notification,
             on_end=self.end_reading,
             on_arrived_end=on_arrived_end,
             is_intercepted=intercept is not None,
         )
         self._reading = self._loop.reading
+        self.pending = self._loop.pending
+        """The requests of this side."""
         self.hand_over_reading = self._loop.hand_over
         self.serve(on_request, on_notification)
 
@@ -216,54 +214,6 @@ class Endpoint:
 
     # --- What this side sends ------------------------------------------------------------------------------------
 
-    def send(self, message: Message) -> Rest:
-        """Send a message; returns what is left to await, or None. A failure to write closes the connection.
-
-        Raises `ConnectionClosed`, `MessageTooLarge`, and `TypeError` for values that are no JSON, or do not fit their
-        type.
-        """
-        if self._life.reason is not None and self._life.is_closing:
-            raise self._life.reason.again()
-        if self._before_send is not None:
-            message = self._before_send(message)
-        try:
-            rest = self._send(message)
-        except MessageTooLarge:
-            raise
-        except Unsendable as error:
-            explained, cause = self._explained(message, error), error.__cause__
-            raise explained from (None if explained is cause else cause)
-        except BaseException as error:
-            if (failure := self._failed(error)) is error:
-                raise
-            raise failure from error
-        return None if rest is None else self._finish(rest)
-
-    async def _finish(self, rest: Awaitable[None]) -> None:
-        try:
-            await rest
-        except (ConnectionClosed, asyncio.CancelledError, GeneratorExit, *PROGRAM_ENDS) as error:
-            self._failed(error)
-            raise
-        except BaseException as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: BaseException) -> BaseException:
-        """Close the connection after a failure to write; returns what to raise."""
-        if isinstance(error, (asyncio.CancelledError, GeneratorExit, *PROGRAM_ENDS)):
-            return error
-        failure = error if isinstance(error, ConnectionClosed) else ConnectionClosed(f"cannot write: {error}")
-        if not isinstance(error, OSError):
-            logger.error("the transport failed", exc_info=error)
-        self.stop(failure)
-        return failure
-
-    def _explained(self, message: Message, error: Unsendable) -> Exception:
-        cause = error.__cause__
-        if isinstance(cause, (TypeError, ValueError, RecursionError)):
-            return self._explain(message, cause)
-        return cause if isinstance(cause, Exception) else RuntimeError("dumps failed")
-
     async def request(self, method: str, params: Any, *, listener: Listener | None = None) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
@@ -289,7 +239,8 @@ class Endpoint:
         except asyncio.CancelledError:
             if life.is_open and (future.cancelled() or not future.done()):
                 self.pending.ignore(request_id)
-                self._cancel_at_peer(request_id)
+                if (how := self.cancellation) is not None:
+                    self._tasks.start(self._notify(Message("notification", {how.key: request_id}, how.method)))
             raise
         finally:
             self.pending.remove(request_id)
@@ -298,48 +249,11 @@ class Endpoint:
             logger.debug("%s, request %d, took %.1f ms", method, request_id, (perf_counter() - start) * 1000)
         return result
 
-    def _cancel_at_peer(self, request_id: int) -> None:
-        if (how := self.cancellation) is not None:
-            self._tasks.start(self._send_all(Message("notification", {how.key: request_id}, how.method)))
-
-    async def _send_all(self, message: Message) -> None:
+    async def _notify(self, message: Message) -> None:
         if (rest := self.send(message)) is not None:
             await rest
 
     # --- Messages of the peer ------------------------------------------------------------------------------------
-
-    def _take(self, message: Message | Unreadable) -> Rest:
-        """Take a message; returns what the read loop has to await before the next one."""
-        if not isinstance(message, Message):
-            return self._take_unreadable(message)
-        match message.kind:
-            case "notification":
-                return self._take_notification(message)
-            case "request":
-                return self._take_request(message)
-            case "result" | "error":
-                return self._take_response(message)
-
-    def _take_response(self, message: Message) -> Rest:
-        is_waiting, rest = self.pending.resolve(message)
-        if is_waiting:
-            self.in_flight.unaddressed = 0
-            self._loop.yield_to_tasks()
-        return rest
-
-    def _take_unreadable(self, found: Unreadable) -> Rest:
-        """Reject the pending request that an unreadable response is for; respond to other messages with the error."""
-        is_found, is_waiting, rest = self.pending.reject(found)
-        if is_waiting:
-            self._loop.yield_to_tasks()
-        if is_found:
-            return rest
-        if found.kind != "response":
-            return self.in_flight.report(found.error, found.id if found.kind == "request" else None, start=found.start)
-        if found.start:  # it was not parsed, so its id may be wrong, and a request pending
-            return self.in_flight.report(InvalidRequestError(*found.error.args), start=found.start)
-        log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
-        return None
 
     async def accept_notification(self, message: Message) -> None:
         """Await the callback for a notification, unless the handshake comes first."""

@@ -218,7 +218,7 @@ class InFlight:
         self._unanswered += 1
         self.unaddressed = 0
 
-    def answer(self, key: object, message: Message) -> Rest:
+    def answer(self, key: object, message: Message) -> Coroutine[Any, Any, None] | None:
         """Send the response to a request that was deferred; returns what is left to await."""
         self._deferred.discard(key)
         rest: Rest = None

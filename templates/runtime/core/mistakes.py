@@ -21,9 +21,10 @@ from typing import (
     get_type_hints,
 )
 
-from ._base import UNSET, Method, Struct
+from ._base import UNSET, Struct
 from ._decode import excerpt
 from .places import caller, is_of_python, is_ours, is_ours_or_python, place
+from .records import Method
 
 T = TypeVar("T")
 

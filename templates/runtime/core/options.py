@@ -14,6 +14,8 @@ from .log import PROGRAM_ENDS, log_program_end, logger
 from .message import dumps_json, loads_json
 from .places import caller
 
+__all__ = ["ConnectionOptions"]
+
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import RequestError
 from ._decode import DecodeError, path_text
@@ -16,13 +16,6 @@ from .mistakes import hint_for, reason_of, safely, shown
 from .places import caller
 
 
-class _Part(NamedTuple):
-    """The part of a message that has a type; `subject` begins a sentence about what is wrong with it."""
-
-    subject: str
-    type_: Any
-
-
 def misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes]) -> TypeError | None:
     """The explanation for a value that does not fit its type, as it will be on the wire; None if there is none."""
     return safely(_misfit_in, message, handler, dumps, otherwise=None)
@@ -31,13 +24,13 @@ def misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes])
 def _misfit_in(message: Message, handler: Handler, dumps: Callable[[Any], bytes]) -> TypeError | None:
     if message.kind == "error" or (message.value is None and message.kind != "result"):
         return None
-    part = _part_of(message, handler)
+    subject, type_ = _part_of(message, handler)
     try:
         raw = json.loads(dumps(message.value))  # `loads` of the options may follow what the peer says
     except Exception as error:
         return unsendable(message, handler, error)
-    found = _first_misfit(part.type_, raw, handler)
-    return None if found is None else not_of_type(part.subject, *found)
+    found = _first_misfit(type_, raw, handler)
+    return None if found is None else not_of_type(subject, *found)
 
 
 def not_of_type(subject: str, path: tuple[str | int, ...], reason: DecodeError) -> TypeError:
@@ -51,20 +44,15 @@ def not_of_type(subject: str, path: tuple[str | int, ...], reason: DecodeError) 
 
 def unsendable(message: Message, handler: Handler, error: Exception, *, subject: str = "") -> TypeError:
     """The explanation for a value that cannot be written; `subject` begins the sentence if the handler does not."""
-    part, found = _part_of(message, handler), safely(_not_json, message.value, otherwise=None)
+    part, type_ = _part_of(message, handler)
+    found = safely(_not_json, message.value, otherwise=None)
     why = reason_of(error)
-    if found is not None:
-        misfit = safely(_first_misfit, part.type_, message.value, handler, otherwise=None)
-        why = _unlike_json(*found, misfit)
-    return TypeError(f"{subject or part.subject} that cannot be sent: {why}")
-
-
-def _unlike_json(
-    path: tuple[str | int, ...], value: Any, misfit: tuple[tuple[str | int, ...], DecodeError] | None
-) -> str:
-    """The place of a value that JSON cannot express, with what was expected there if that is known."""
-    expected = misfit[1].expected if misfit is not None and misfit[0] == path else "a JSON value"
-    return f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
+    if found is not None:  # with what was expected there, if that is known
+        path, value = found
+        misfit = safely(_first_misfit, type_, message.value, handler, otherwise=None)
+        expected = misfit[1].expected if misfit is not None and misfit[0] == path else "a JSON value"
+        why = f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
+    return TypeError(f"{subject or part} that cannot be sent: {why}")
 
 
 def unsendable_error(message: Message, handler: Handler, error: RequestError) -> TypeError:
@@ -75,19 +63,20 @@ def unsendable_error(message: Message, handler: Handler, error: RequestError) ->
     return TypeError(f"{raised}, and not {expected}: write {name}(message, code=..., data=...)")
 
 
-def _part_of(message: Message, handler: Handler) -> _Part:
+def _part_of(message: Message, handler: Handler) -> tuple[str, Any]:
+    """The beginning of a sentence about what is wrong with the value of a message, and the type of that."""
     if message.kind == "result":
         answered = handler.METHODS.get(message.method)
         is_typed = answered is not None and overrides(handler, answered.handler)  # that of a fallback is raw JSON
         type_ = answered.result if answered is not None and is_typed else Any
-        return _Part(of_result(message.method, handler), type_)
+        return of_result(message.method, handler), type_
     if message.kind == "error":
-        return _Part(f"{_name_of(message.method, handler)} raised an error", Any)
+        return f"{_name_of(message.method, handler)} raised an error", Any
     record = handler.PEER_METHODS.get(message.method)
     if record is not None and record.notification is not None and message.kind == "notification":
         record = record.notification
     name = message.method if record is None else record.handler
-    return _Part(f"{name}{caller()} got params", Any if record is None else record.params)
+    return f"{name}{caller()} got params", Any if record is None else record.params
 
 
 def of_result(method: str, handler: Handler) -> str:

@@ -14,8 +14,9 @@ arrival. Three rules follow from what peers rely on; `read_loop` says at each pl
 * A notification is handled to its end before the next message is taken, so the loop calls its handler itself. But if
   that handler sends a request and waits for the response, nobody would read the response. So once the request is sent,
   the loop is handed over: another task runs it from then on, and the handler goes on in the task that it has, which
-  counts as in flight as that of a request does. The new task has the context in which the connection was started, as
-  what the handler has set in its own is its own.
+  counts as in flight as that of a request does. What arrives meanwhile no longer waits for this handler: a request is
+  started and answered, and the next notification handled, while it waits. `ReadLoop.hand_over` has an example. The new
+  task has the context in which the connection was started, as what the handler has set in its own is its own.
 * Requests run side by side, each in a task of its own, but their handlers begin in the order of arrival. A task begins
   only when the event loop comes to it. So a message of another kind, which may cancel the request or depend on what
   its handler has begun with, waits until all requests before it have begun. Requests themselves do not wait for each

@@ -16,6 +16,8 @@ from .dispatch import ConnectionClosed, Remote
 from .log import PROGRAM_ENDS, log_failure, logger
 from .places import caller, waits_at
 
+__all__ = ["BlockingStub", "blocking"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -1,17 +1,16 @@
-"""Transports of messages and of bytes, the text of messages, and a pair of ends within one process."""
+"""Transports of messages and of bytes; how messages become text and are sent; and a pair of ends within one process."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar, Token
 from typing import Any, Final, Protocol
 
 from ..errors import InternalError, ParseError
 from .decision import explains
-from .dispatch import PeerKind
-from .log import PROGRAM_ENDS, one_line
+from .dispatch import ConnectionClosed
+from .log import PROGRAM_ENDS, logger, one_line
 from .message import (
     MAX_DEPTH,
     MAX_ID_BYTES,
@@ -29,51 +28,14 @@ from .message import (
     too_large,
 )
 from .options import ConnectionOptions, call_hook
+from .peer_kind import PeerKind, peer_kind_of
 from .places import caller
+from .state import Lifecycle
+
+__all__ = ["ByteTransport", "MemoryTransport", "Transport", "Wire", "memory_transports"]
 
 MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
-
-# --- Who the peer is --------------------------------------------------------------------------------------------------
-
-PEER_KIND: Final = "ACP_PEER_KIND"
-"""The environment variable of an agent that a proxy has started: "network" if it serves a client there."""
-
-
-class CurrentPeerKind:
-    """A context variable: the `PeerKind` of the connection whose message is being handled.
-
-    Where that is not known, as in a thread without the context of a handler, the message may be one of any connection
-    that this process has had: it is "network" if there was such a peer, and otherwise "process".
-    """
-
-    def __init__(self) -> None:
-        self._known = ContextVar[PeerKind]("current_peer_kind")
-        self._default: PeerKind = "process"
-
-    def get(self) -> PeerKind:
-        """What the peer is."""
-        return self._known.get(self._default)
-
-    def set(self, kind: PeerKind) -> Token[PeerKind]:
-        """Handle messages of such a peer in this context, and in the tasks that it starts."""
-        if kind == "network":
-            self._default = kind
-        return self._known.set(kind)
-
-    def reset(self, token: Token[PeerKind]) -> None:
-        """Undo `set`."""
-        self._known.reset(token)
-
-
-current_peer_kind: Final = CurrentPeerKind()
-
-
-def peer_kind_of(transport: object) -> PeerKind:
-    """What the peer at the other end of a transport is."""
-    found: PeerKind = getattr(transport, "peer_kind", "network")
-    return found
-
 
 # --- Transports -------------------------------------------------------------------------------------------------------
 
@@ -211,9 +173,7 @@ _FAILURE: Final = InternalError().to_json()
 
 def wire_for(options: ConnectionOptions) -> Wire:
     """The `Wire` of a connection, or what its option `wire` makes in place of one."""
-    if options.wire is None:
-        return Wire(options)
-    found: Wire = options.wire(options)
+    found: Wire = (options.wire or Wire)(options)
     return found
 
 
@@ -252,10 +212,8 @@ class LineTransport:
             line = await self._lines.read()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        if line is None:
-            return None
-        found = self._wire.read(line)
-        return found if isinstance(found, Message) else self._mended(found, line)
+        found = None if line is None else self._wire.read(line)
+        return self._mended(found, line) if isinstance(found, Unreadable) and line else found
 
     def _next(self) -> Message | Unreadable | None:
         """The next message if it has arrived."""
@@ -263,10 +221,8 @@ class LineTransport:
             line = self._ready()
         except MessageTooLarge as error:
             return too_large(str(error), error.start)
-        if line is None:
-            return None
-        found = self._wire.read(line)
-        return found if isinstance(found, Message) else self._mended(found, line)
+        found = None if line is None else self._wire.read(line)
+        return self._mended(found, line) if isinstance(found, Unreadable) and line else found
 
     def _mended(self, found: Unreadable, line: bytes) -> Message | Unreadable:
         """The message in a line that is no JSON, if the transport can extract one."""
@@ -282,6 +238,73 @@ class LineTransport:
     async def close(self) -> None:
         """Close the transport of bytes."""
         await self._lines.close()
+
+
+class Sender:
+    """Sends messages over a transport for as long as the connection is open. A failure to write closes it.
+
+    `before_send` may check or replace what is sent; `explain` makes the error for a message that cannot be written.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        life: Lifecycle,
+        *,
+        before_send: Callable[[Message], Message] | None,
+        explain: Callable[[Message, Exception], Exception],
+    ) -> None:
+        self._send = transport.send
+        self._life = life
+        self._before_send = before_send
+        self._explain = explain
+
+    def send(self, message: Message) -> Awaitable[None] | None:
+        """Send a message; returns what is left to await, or None.
+
+        Raises `ConnectionClosed`, `MessageTooLarge`, and `TypeError` for values that are no JSON, or do not fit their
+        type.
+        """
+        if self._life.reason is not None and self._life.is_closing:
+            raise self._life.reason.again()
+        if self._before_send is not None:
+            message = self._before_send(message)
+        try:
+            rest = self._send(message)
+        except MessageTooLarge:
+            raise
+        except Unsendable as error:
+            explained, cause = self._explained(message, error), error.__cause__
+            raise explained from (None if explained is cause else cause)
+        except BaseException as error:
+            if (failure := self._failed(error)) is error:
+                raise
+            raise failure from error
+        return None if rest is None else self._finish(rest)
+
+    async def _finish(self, rest: Awaitable[None]) -> None:
+        try:
+            await rest
+        except BaseException as error:
+            if (failure := self._failed(error)) is error:
+                raise
+            raise failure from error
+
+    def _failed(self, error: BaseException) -> BaseException:
+        """Close the connection after a failure to write; returns what to raise."""
+        if isinstance(error, (asyncio.CancelledError, GeneratorExit, *PROGRAM_ENDS)):
+            return error
+        failure = error if isinstance(error, ConnectionClosed) else ConnectionClosed(f"cannot write: {error}")
+        if not isinstance(error, OSError):
+            logger.error("the transport failed", exc_info=error)
+        self._life.handle("stop", failure)
+        return failure
+
+    def _explained(self, message: Message, error: Unsendable) -> Exception:
+        cause = error.__cause__
+        if isinstance(cause, (TypeError, ValueError, RecursionError)):
+            return self._explain(message, cause)
+        return cause if isinstance(cause, Exception) else RuntimeError("dumps failed")
 
 
 def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:

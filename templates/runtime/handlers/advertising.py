@@ -7,13 +7,15 @@ from copy import deepcopy
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from ._base import MISFITS, Gate, Method, Struct
+from ._base import MISFITS, Struct
 from ._decode import DecodeError
 from ._lenient import Drop
 from .decision import explains
 from .dispatch import Codec, Handler, is_of_package, overrides
-from .gates import is_open, value_at
 from .log import logger
+from .records import Gate, Method, is_open, value_at
+
+__all__ = ["advertise"]
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str, ...]
@@ -201,7 +203,7 @@ def _paths_of(
     for method in methods:
         if name in (method.name, method.handler) and method.capability is not None:
             return [*method.capability.paths]
-    from .capability_names import capability_names, capability_path, class_of, nearest_names
+    from .names import capability_names, capability_path, class_of, nearest_names
     from .places import caller
 
     names, outer = [method.handler for method in methods], _property_in(handler, kind)

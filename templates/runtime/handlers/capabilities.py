@@ -1,23 +1,23 @@
-"""The capabilities that both sides of a connection have advertised."""
+"""What both sides of a connection have advertised, and how the peer has introduced itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Collection
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from ._base import Gate, Record
+from ._base import Record
 from .advertising import warn_of_differences
 from .closed_gates import Check, Place, checks, closed_places
-from .dispatch import Handler, wire_name
-from .gates import is_open
-from .introduction import Provisional, introduced, introduction_text, names_in
+from .dispatch import Handler
+from .log import logger
+from .message import loads_json
+from .records import Gate, Introduction, ProtocolInfo, is_open
+
+T = TypeVar("T")
 
 
 class Advertised(Record):
-    """What a message advertises: the gates that it opens, and the text by which the peer introduces itself.
-
-    More is not kept: a peer may write any amount.
-    """
+    """What a message advertises: the gates that it opens, and the text by which the peer introduces itself."""
 
     kind: Any
     gates: frozenset[Gate]
@@ -25,7 +25,7 @@ class Advertised(Record):
 
 
 class Capabilities:
-    """The capabilities that both peers have advertised."""
+    """The capabilities that both peers have advertised, and the checks of messages that follow from them."""
 
     def __init__(self, handler: Handler, *, is_checked: bool, dumps: Callable[[Any], bytes]) -> None:
         self._handler = handler
@@ -77,8 +77,12 @@ class Capabilities:
 
         Raises `ValueError` for a name that no method of the peer has.
         """
+        name: str | None = method
         methods = self._handler.PEER_METHODS
-        name = wire_name(methods, method, "the peer") if methods else method  # without any, nothing is known
+        if methods and (method.__class__ is not str or method not in methods):  # without any, nothing is known
+            from .names import other_name
+
+            name = other_name(methods, method, "the peer")
         gates = (self._request_gates.get(name or ""), self._notification_gates.get(name or ""))
         return name is not None and all(gate is None or self._allows(gate) for gate in gates)
 
@@ -141,3 +145,70 @@ def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -
         for each in (method, method.notification)
         if each is not None and each.kind == kind and each.capability is not None
     }
+
+
+# --- Introductions ---------------------------------------------------------------------------------------------------
+
+
+_MAX_BYTES: Final = 2**16
+"""The longest introduction that is kept, as text: a peer may write any amount. Known ones have less than 2 KiB."""
+
+
+class Provisional(Generic[T]):
+    """What the requests of a peer bring: it counts while one is handled, and after it if it is the first to succeed.
+
+    The peer need not wait for the response before it sends more, and what it sends may need what it has advertised.
+    """
+
+    __slots__ = ("_handled", "_kept")
+
+    def __init__(self) -> None:
+        self._handled: list[T] = []
+        self._kept: list[T] = []
+
+    @property
+    def latest(self) -> T | None:
+        """What counts; None if nothing was brought yet."""
+        found = self._kept or self._handled
+        return found[-1] if found else None
+
+    def begin(self, brought: T) -> None:
+        """Take what a request brings that is handled now."""
+        self._handled.append(brought)
+
+    def end(self, brought: T, *, keep: bool) -> None:
+        """Keep what a request has brought that has succeeded, unless an earlier one has; forget that of others."""
+        if keep and not self._kept:
+            self._kept = [brought]
+        self._handled.remove(brought)
+
+    def replace(self, brought: T) -> None:
+        """Keep what a result has brought."""
+        self._kept = [brought]
+
+
+def introduction_text(raw: Any, names: Collection[str], dumps: Callable[[Any], bytes]) -> bytes | None:
+    """The text of those properties of params or a result by which a peer introduces itself; None if it is too large."""
+    found: Any = raw
+    said = {name: found[name] for name in names if name in found} if isinstance(raw, dict) else {}
+    reason: object
+    try:
+        if len(text := dumps(said)) <= _MAX_BYTES:
+            return text
+        reason = f"it has {len(text):,} bytes, and the limit is {_MAX_BYTES:,}"
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = error
+    logger.warning("how the peer introduced itself is not kept: %s", reason)
+    return None
+
+
+def introduced(text: bytes | None) -> dict[str, Any] | None:
+    """The properties in such a text, read anew: whoever gets them may change them."""
+    return None if text is None else loads_json(text)
+
+
+def names_in(protocol: ProtocolInfo, part: Literal["params", "result"]) -> list[str]:
+    """The names of these properties in the params or in the result of the request that negotiates the version."""
+    how = protocol.negotiation
+    said = Introduction() if how is None else how.params if part == "params" else how.result
+    return [name for name in (said.capabilities, said.info) if name is not None]

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from ._base import Gate, GatedValues, Step
 from ._decode import path_text
-from .gates import value_at
+from ._lenient import members_of
+from .records import Gate, GatedValues, Step, value_at
+
+__all__ = ["CapabilityError"]
 
 Kind: TypeAlias = Literal["request", "notification", "result"]
 Place: TypeAlias = "tuple[tuple[Step, ...], Gate]"
@@ -127,17 +129,6 @@ def _paths(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[str | int, ...
         if (value if key is None else value_at(value, (key,))) == text:
             yield from _paths(value, rest)
     elif step is None:
-        yield from ((key, *path) for key, each in _members(value) for path in _paths(each, rest))
+        yield from ((key, *path) for key, each in members_of(value) for path in _paths(each, rest))
     elif isinstance(value, dict) and step in value:
         yield from ((step, *path) for path in _paths(value[step], rest))
-
-
-def _members(value: Any) -> Iterable[tuple[str | int, Any]]:
-    found: Any = value
-    if isinstance(value, dict):
-        members: Mapping[str, Any] = found
-        return members.items()
-    if isinstance(value, (list, tuple)):
-        items: Sequence[Any] = found
-        return enumerate(items)
-    return ()

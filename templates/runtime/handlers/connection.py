@@ -10,14 +10,12 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RequestError
-from ._base import ProtocolInfo
 from ._decode import excerpt
 from .capabilities import Capabilities
 from .closed_gates import CapabilityError, find_closed
 from .dispatch import (
     ConnectionClosed,
     Handler,
-    PeerKind,
     call_handler,
     check_name,
     dispatch_notification,
@@ -30,8 +28,12 @@ from .in_flight import Sent
 from .log import logger
 from .message import Message
 from .options import ConnectionOptions, options_or_default
+from .peer_kind import PeerKind
 from .places import part_module
+from .records import ProtocolInfo
 from .transport import ByteTransport, Transport, carrying_messages
+
+__all__ = ["Connection"]
 
 
 class Choice(Protocol):
@@ -215,6 +217,7 @@ class Connection:
         self._handler = handler
         self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities, dumps=self.options.dumps)
         on_drop, protocol, choice = self.options.on_drop, handler.PROTOCOL, self._choice
+        handshake = self._endpoint.handshake
         negotiation = () if protocol.negotiation is None else (protocol.negotiation.method,)
         chosen = () if choice is None else (choice.method,)
         self._endpoint.serve(
@@ -225,21 +228,23 @@ class Connection:
                 **dict.fromkeys((*self._capabilities.methods, *negotiation, *chosen), self._agree),
             },
             cancellation=protocol.cancellation,
-            null_ids=choice.null_ids if choice is not None and self._may_change else protocol.null_ids,
+            null_ids=protocol.null_ids if choice is None or handshake.step == "done" else choice.null_ids,
         )
-        warn_of_misnamed(type(handler))
-
-    @property
-    def _may_change(self) -> bool:
-        return self._choice is not None and self._endpoint.handshake.step != "done"
+        warn_of_others(type(handler), {each.handler for each in handler.METHODS.values()}, Handler)
 
     async def _agree(self, message: Message) -> Sent:
         """Handle a request in which the sides agree on something: the version, or what they are capable of.
 
-        Both are held to what they advertise in it only if its result can be sent.
+        Both are held to what they advertise in it only if its result can be sent. Raises `RequestError` for a request
+        that chooses a handler which there is not.
         """
-        self._choose(message)
-        method, handler, capabilities, succeeded = message.method, self._handler, self._capabilities, False
+        method, choice = message.method, self._choice
+        is_choosing = choice is not None and method == choice.method
+        if choice is not None and is_choosing and self._endpoint.handshake.step != "done":
+            chosen = choice.handler_for(message)
+            if chosen is not self._handler:
+                self._use(chosen)
+        handler, capabilities, succeeded = self._handler, self._capabilities, False
         provisional = capabilities.begin(method, message.value)
         try:
             result = await dispatch_request(handler, method, message.value, on_drop=self.options.on_drop)
@@ -251,7 +256,7 @@ class Connection:
         finally:
             if provisional is not None:
                 capabilities.end(provisional, keep=succeeded)
-        if self._choice is not None and method == self._choice.method:
+        if is_choosing:
             self._endpoint.in_flight.null_ids = self._handler.PROTOCOL.null_ids  # nothing changes the handler any more
         return Sent(rest)
 
@@ -274,13 +279,6 @@ class Connection:
             if self.options.check_sent:
                 raise error
             logger.error("%s; it is sent nevertheless", error)
-
-    def _choose(self, message: Message) -> None:
-        """Use the handler that a request chooses. Raises `RequestError` if there is none."""
-        if self._may_change and self._choice is not None and message.method == self._choice.method:
-            handler = self._choice.handler_for(message)
-            if handler is not self._handler:
-                self._use(handler)
 
     def _check_version(self, method: str, result: Any) -> None:
         """Put the version of the handler in the result that negotiates it, and log where the handler had another."""
@@ -327,11 +325,6 @@ def opened_for(transport: Transport | ByteTransport, options: ConnectionOptions,
 _COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
 
 
-def warn_of_misnamed(kind: type[Handler]) -> None:
-    """Log the public coroutine methods of `kind` that no message reaches, but probably should."""
-    warn_of_others(kind, {each.handler for each in kind.METHODS.values()}, Handler)
-
-
 def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None:
     """Log the public coroutine methods of `kind` that are neither `handlers` nor of `root`, but probably should be."""
     users = [base for base in reversed(kind.__mro__) if base is not object and not is_of_package(base)]
@@ -342,7 +335,7 @@ def warn_of_others(kind: type[Any], handlers: Set[str], root: type[Any]) -> None
         if name not in handlers and not name.startswith("_") and not hasattr(root, name) and _takes_params(value)
     ]
     if suspects:
-        from .misnamed import meant_handlers
+        from .names import meant_handlers
 
         for name, meant in meant_handlers(suspects, handlers, own):
             hint = f"is it meant to be {meant}? If not, begin its name with _"
@@ -363,15 +356,6 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
     """The mapping of factories by version, if `factory` is one."""
     found: Any = factory
     return found if isinstance(factory, Mapping) else None
-
-
-def only_factory(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> Factory:
-    """The factory in a mapping for a package of one version. Raises `ValueError` for other versions than that."""
-    only = max(protocols)
-    if [*factories] != [only]:
-        named = " and ".join(map(repr, factories)) or "none"
-        raise ValueError(f"this package has version {only} of the protocol alone: the mapping has {named}")
-    return factories[only]
 
 
 def check_factory(factory: Any, role: str, other: Any) -> None:

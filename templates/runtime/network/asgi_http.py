@@ -63,14 +63,14 @@ class HttpRequests:
             await self._initialize(request)
             return
         transport = self._server.find(key, request.identity).transport
-        progress = _Progress(session_header)
+        progress = _ReceivingProgress(session_header)
         try:
             await within(self._server.limits.stall_seconds, self._accept(request, transport, progress))
         except asyncio.TimeoutError:
             raise Refusal(progress.status, progress.text) from None
         await self._respond(request.send, HTTPStatus.ACCEPTED)
 
-    async def _accept(self, request: _Request, transport: HttpTransport, progress: _Progress) -> None:
+    async def _accept(self, request: _Request, transport: HttpTransport, progress: _ReceivingProgress) -> None:
         """Receive a message once there is room for it. Raises `Refusal` and `Gone`."""
         line = await self._body(request, transport, _check_open)
         progress.status, progress.text = HTTPStatus.TOO_MANY_REQUESTS, _FULL
@@ -209,7 +209,7 @@ class _Request(NamedTuple):
     send: Send
 
 
-class _Progress:
+class _ReceivingProgress:
     """A message that is being received; `status` and `text` are the response if that takes too long."""
 
     def __init__(self, session_header: str | None) -> None:

@@ -29,7 +29,7 @@ from .._decode import excerpt
 from ..dispatch import ConnectionClosed
 from ..log import logger
 from ..options import ConnectionOptions
-from ..transport import current_peer_kind
+from ..peer_kind import current_peer_kind
 from .routing import HttpTransport, ServerTransport
 from .shared_memory import SharedMemory
 from .streams import Stream

@@ -43,7 +43,7 @@ class WebSocketOnly(ConnectionClosed):
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _SentRequest:
     """A request of this side that waits for its response."""
 
     method: str
@@ -83,7 +83,7 @@ class HttpClientTransport:
         self._connection: str | None = None
         self._sessions: set[str] = set()  # of this connection
         self._streams: dict[str | None, _EventStream] = {}
-        self._calls: dict[object, _Call] = {}  # of this side, by id
+        self._calls: dict[object, _SentRequest] = {}  # of this side, by id
         self._asked: dict[object, str] = {}  # the sessions of requests of the agent, by id
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: ConnectionClosed | None = None
@@ -182,7 +182,7 @@ class HttpClientTransport:
         name = self._asked.pop(request_id, None) if message.is_response else session_in(message.value)
         header = name if name is not None and fits_header(name) else None
         if is_call:
-            self._calls[request_id] = _Call(method, name)
+            self._calls[request_id] = _SentRequest(method, name)
         if header is not None and (is_call or header in self._sessions):
             status = await self._open_stream(header)  # the response comes on it
             if status == _NOT_FOUND and method in SESSION_RULES.attach:
@@ -237,7 +237,7 @@ class HttpClientTransport:
         if (name := session_in(params)) is not None:
             self._asked[request_id] = name
 
-    def _succeeded(self, call: _Call, opened: str | None) -> None:
+    def _succeeded(self, call: _SentRequest, opened: str | None) -> None:
         if call.method in SESSION_RULES.end:
             self._sessions.discard(call.session or "")
             return

@@ -88,7 +88,7 @@ class Poster:
         """Send a message; returns the response and its body. Raises `ConnectionClosed`, and what httpx2 raises."""
         await self._renew()
         self._sent += 1
-        progress = _Progress()
+        progress = _SendingProgress()
         try:
             return await self._post_once(line, headers, progress)
         except BROKEN as error:
@@ -137,7 +137,7 @@ class Poster:
         return False
 
     async def _post_once(
-        self, line: bytes, headers: Mapping[str, str], progress: _Progress
+        self, line: bytes, headers: Mapping[str, str], progress: _SendingProgress
     ) -> tuple[httpx2.Response, bytes]:
         extensions = {"trace": progress.trace}
         request = self._client.build_request("POST", self._url, content=line, headers=headers, extensions=extensions)
@@ -160,7 +160,7 @@ class Poster:
         return b"".join(chunks)
 
 
-class _Progress:
+class _SendingProgress:
     """The progress of a request: `is_under_way` is true from its first byte until all of it has been sent."""
 
     def __init__(self) -> None:

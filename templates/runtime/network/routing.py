@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 
 from ...errors import InternalError, InvalidRequestError, RequestError
 from ...methods import PROTOCOLS
-from .._base import Gate
-from ..gates import is_open
 from ..message import Message, MessageTooLarge, Unreadable, is_id
 from ..options import ConnectionOptions
+from ..records import Gate, is_open
 from .sessions import SESSION_RULES
 from .shared_memory import SharedMemory, estimating_wire
 from .streams import Inbox, Stream, fits_header, member, session_in
@@ -36,7 +35,7 @@ _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (
 
 
 @dataclass(slots=True)
-class Session:
+class RoutedSession:
     """A session of a connection. Without a `stream`, its messages go to the one of the connection.
 
     `is_known` is false while only a GET request has named it; `is_over` is true once the agent has ended it.
@@ -48,7 +47,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class _Call:
+class _OpenRequest:
     """A request of the client, and the session that it belongs to. `made_known` is true if it has made that known."""
 
     method: str
@@ -59,8 +58,8 @@ class _Call:
 class Place(NamedTuple):
     """Where a response goes: to the stream of `session`, or of the connection; messages of `after` come before it."""
 
-    session: Session | None = None
-    after: Session | None = None
+    session: RoutedSession | None = None
+    after: RoutedSession | None = None
 
 
 def _refusal(error: RequestError, request_id: int | str | None = None) -> Message:
@@ -76,16 +75,16 @@ class Sessions:
     def __init__(self, limit: int, make_stream: Callable[[], Stream | None]) -> None:
         self._limit = limit
         self._make_stream = make_stream
-        self._by_name: dict[str, Session] = {}
-        self._calls: dict[object, _Call] = {}  # by the id of the request
+        self._by_name: dict[str, RoutedSession] = {}
+        self._calls: dict[object, _OpenRequest] = {}  # by the id of the request
         self._opening = 0  # how many of them open a session
         self._asked: dict[object, str] = {}  # sessions of requests of the agent, by their ids
         self._ended: dict[str, None] = {}  # a set in order: clients may still ask for the streams of these
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[RoutedSession]:
         return iter(self._by_name.values())
 
-    def get(self, name: str | None) -> Session | None:
+    def get(self, name: str | None) -> RoutedSession | None:
         """The session with this id."""
         return None if name is None else self._by_name.get(name)
 
@@ -115,7 +114,7 @@ class Sessions:
         if session is None:
             if not may_be_new or self.are_too_many or name in self._ended:
                 return None
-            session = self._by_name[name] = Session(None, is_known=False)
+            session = self._by_name[name] = RoutedSession(None, is_known=False)
         if session.stream is None:
             session.stream = self._make_stream()
         return session.stream
@@ -126,7 +125,7 @@ class Sessions:
         if session is not None and not session.is_known:
             self._forget_unread(name, session)
 
-    def _forget_unread(self, name: str, session: Session) -> None:
+    def _forget_unread(self, name: str, session: RoutedSession) -> None:
         """Forget a session unless its stream is read."""
         if session.stream is not None and session.stream.reader is not None:
             return
@@ -142,18 +141,18 @@ class Sessions:
             return
         made_known = method in SESSION_RULES.attach and name is not None and self._make_known(name)
         if request_id is not None and request_id not in self._calls:
-            self._calls[request_id] = _Call(method, name, made_known)
+            self._calls[request_id] = _OpenRequest(method, name, made_known)
             self._opening += method in SESSION_RULES.open
 
     def _make_known(self, name: str) -> bool:
         """Make a session known; returns False if it was."""
         self._ended.pop(name, None)
         # without a GET before it, the client may read nothing but the stream of the connection
-        session = self._by_name.setdefault(name, Session(None, is_known=False))
+        session = self._by_name.setdefault(name, RoutedSession(None, is_known=False))
         was_known, session.is_known = session.is_known, True
         return not was_known
 
-    def session_of(self, message: Message) -> Session | None:
+    def session_of(self, message: Message) -> RoutedSession | None:
         """The session of a request or notification of the agent."""
         if (key := _CANCELLATIONS.get(message.method)) is not None:
             cancelled = member(message.value, key)
@@ -184,7 +183,7 @@ class Sessions:
         # a method that the rules do not know may open more than the limit: these have no stream of their own
         if name is not None and name not in self._by_name and not self.are_too_many:
             self._ended.pop(name, None)
-            self._by_name[name] = Session(self._make_stream() if fits_header(name) else None, is_known=True)
+            self._by_name[name] = RoutedSession(self._make_stream() if fits_header(name) else None, is_known=True)
 
     def _end(self, name: str) -> None:
         if (session := self._by_name.pop(name, None)) is not None:
@@ -195,7 +194,7 @@ class Sessions:
         if len(self._ended) > self._limit:
             del self._ended[next(iter(self._ended))]
 
-    def _attached(self, call: _Call, session: Session | None, *, succeeded: bool) -> None:
+    def _attached(self, call: _OpenRequest, session: RoutedSession | None, *, succeeded: bool) -> None:
         """Undo a request to take up a session that has failed, unless another one has succeeded, or still may."""
         others = [
             each
@@ -335,12 +334,12 @@ class HttpTransport(ServerTransport):
             return self._put_after(after.stream, line, session)
         return self._put(line, session)
 
-    async def _put_after(self, other: Stream, line: bytes, session: Session | None) -> None:
+    async def _put_after(self, other: Stream, line: bytes, session: RoutedSession | None) -> None:
         await other.drained()  # what is replayed comes before the response
         if (rest := self._put(line, session)) is not None:
             await rest
 
-    def _put(self, line: bytes, session: Session | None) -> Awaitable[None] | None:
+    def _put(self, line: bytes, session: RoutedSession | None) -> Awaitable[None] | None:
         stream = self._stream if session is None or session.stream is None else session.stream
         rest = stream.put(line)
         if rest is not None:

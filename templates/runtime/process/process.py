@@ -9,16 +9,16 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from enum import Enum, auto
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
 from .decorated import is_message, split_line
-from .dispatch import ConnectionClosed, PeerKind
+from .dispatch import ConnectionClosed
 from .log import one_line
 from .message import MessageTooLarge
 from .options import ConnectionOptions
+from .peer_kind import PeerKind
 from .process_groups import has_members, kill_until_gone, members_of_session, signal_session
 from .stream_transport import LineBuffer, StreamTransport
 
@@ -107,14 +107,6 @@ class _StdinFailure(asyncio.StreamReader):
         self._then()
 
 
-class _Group(Enum):
-    """The process group, whose number is that of the process."""
-
-    RUNNING = auto()  # it may be signalled
-    ENDED = auto()  # its number may belong to other processes
-    LEFT = auto()  # some of it survived SIGKILL
-
-
 class ProcessTransport:
     """Lines over the stdin and stdout of a process."""
 
@@ -139,6 +131,7 @@ class ProcessTransport:
         self._writing = StreamTransport(
             _StdinFailure(self._end_reading), process.stdin, max_write_buffer_bytes=options.max_write_buffer_bytes
         )
+        self.flush = self._writing.flush
         self._lines = LineBuffer(options.max_message_bytes)
         self._messages: deque[bytes | MessageTooLarge] = deque()  # sorted out of the stream, not yet returned
         self._read_lock = asyncio.Lock()
@@ -150,7 +143,8 @@ class ProcessTransport:
         self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
         self._stdout_end: asyncio.Task[None] | None = None
         self._group_end: asyncio.Task[None] | None = None
-        self._group = _Group.RUNNING
+        # its number is that of the process, and may belong to others once it has ended; what is left survived SIGKILL
+        self._group: Literal["running", "ended", "left"] = "running"
         self._exited.add_done_callback(lambda _: self._on_exit())
 
     @property
@@ -214,8 +208,6 @@ class ProcessTransport:
 
     def extract(self, line: bytes) -> bytes | None:
         """The message at the end of a line that is no JSON, if there is one; what came before it is logged."""
-        if b"}" not in line:
-            return None
         if (found := split_line(line)) is None:
             return None
         before, message, _ = found
@@ -242,10 +234,6 @@ class ProcessTransport:
             if not (isinstance(error, OSError) or self._stdin.is_closing()):
                 raise
             raise await self._end_reason() from error
-
-    def flush(self) -> None:
-        """Send the lines that were buffered in this turn of the event loop."""
-        self._writing.flush()
 
     async def close(self) -> None:
         """Close the stdin of the process, so that it ends."""
@@ -340,12 +328,12 @@ class ProcessTransport:
                 await waiting
             if await self._ends_in(self._terminate_seconds):
                 return
-        self._group = _Group.LEFT
+        self._group = "left"
 
     async def _kill(self) -> None:
         """Kill the whole group, and all other processes of the session."""
         self._signal("SIGKILL")
-        if self._group is _Group.RUNNING:
+        if self._group == "running":
             await kill_until_gone(self._others)
 
     async def _ends_in(self, seconds: float) -> bool:
@@ -361,9 +349,9 @@ class ProcessTransport:
 
     def _is_over(self) -> bool:
         """True if the process and its group have ended."""
-        if self._group is _Group.RUNNING and self._exited.done() and not has_members(self.pid) and not self._others():
-            self._group = _Group.ENDED
-        return self._group is _Group.ENDED
+        if self._group == "running" and self._exited.done() and not has_members(self.pid) and not self._others():
+            self._group = "ended"
+        return self._group == "ended"
 
     def _others(self) -> list[int]:
         """The processes of other groups of the session, as of a shell with job control; on Linux."""
@@ -371,7 +359,7 @@ class ProcessTransport:
 
     def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Signal the whole group, which may outlive the process, and the other groups of the session."""
-        if self._is_over() or self._group is _Group.LEFT:
+        if self._is_over() or self._group == "left":
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
@@ -390,7 +378,7 @@ class ProcessTransport:
         self._pass_on(lines, policy)
 
     def _pass_on(self, lines: LineBuffer, policy: Literal["inherit", "log", "discard"]) -> None:
-        for line in _texts(lines):
+        while (line := _next_text(lines)) is not None:
             self._last_lines.append(line)
             if policy == "log":
                 logger.info("%s", one_line(line, _KEPT_CHARACTERS))
@@ -400,15 +388,12 @@ class ProcessTransport:
                     print(line, file=sys.stderr)
 
 
-def _texts(lines: LineBuffer) -> Iterator[str]:
-    while True:
-        try:
-            line = lines.next_line()
-        except MessageTooLarge:
-            line = b"(a very long line)"
-        if line is None:
-            return
-        yield line.decode(errors="replace").rstrip()
+def _next_text(lines: LineBuffer) -> str | None:
+    try:
+        line = lines.next_line()
+    except MessageTooLarge:
+        return "(a very long line)"
+    return None if line is None else line.decode(errors="replace").rstrip()
 
 
 def _quoted(stream: str, lines: tuple[str, ...]) -> str:

@@ -18,6 +18,8 @@ from .options import ConnectionOptions, options_or_default
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport
 
+__all__ = ["AgentConnection", "AgentProcess", "connect", "spawn_agent"]
+
 C_co = TypeVar("C_co", covariant=True)
 A = TypeVar("A", bound=Remote)
 A_co = TypeVar("A_co", bound=Remote, covariant=True)

@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
 from ...errors import InvalidRequestError
-from .._base import Cancellation, Record
-from ..dispatch import ConnectionClosed, PeerKind
-from ..gates import value_at
+from .._base import Record
+from ..dispatch import ConnectionClosed
 from ..log import logger
 from ..message import Message, Unreadable, dumps_json
 from ..options import ConnectionOptions
-from ..transport import Transport, peer_kind_of
+from ..peer_kind import PeerKind, peer_kind_of
+from ..records import Cancellation, value_at
+from ..transport import Transport
 from .passing import OF_WRAPPER, Passed, PassingWire, marked, name_text, renamed, unwrap, with_text, written
 
 _MAX_WAITING: Final = 64
@@ -56,7 +57,7 @@ def form_of(message: Message, forms: tuple[Form, ...], opening: str) -> Form | N
 # --- In memory -------------------------------------------------------------------------------------------------------
 
 
-class Inbox:
+class MessageQueue:
     """Messages that have arrived and are not read yet; senders wait if there are too many.
 
     `room` is set when there is room again.
@@ -124,7 +125,7 @@ def _size(message: Message | Unreadable) -> int:
 class Port:
     """A transport within the process, of messages that keep their text."""
 
-    def __init__(self, inbox: Inbox, peer_kind: PeerKind) -> None:
+    def __init__(self, inbox: MessageQueue, peer_kind: PeerKind) -> None:
         self.peer_kind: PeerKind = peer_kind
         self._inbox = inbox
         self.ready = inbox.next
@@ -145,7 +146,7 @@ class Port:
 
 
 class _PairEnd(Port):
-    def __init__(self, inbox: Inbox, outbox: Inbox, wire: PassingWire, peer_kind: PeerKind) -> None:
+    def __init__(self, inbox: MessageQueue, outbox: MessageQueue, wire: PassingWire, peer_kind: PeerKind) -> None:
         super().__init__(inbox, peer_kind)
         self._outbox = outbox
         self._wire = wire
@@ -167,7 +168,7 @@ def passing_pair(options: ConnectionOptions, client_kind: PeerKind) -> tuple[Por
     """
     from dataclasses import replace
 
-    one, other, wire = Inbox(), Inbox(), PassingWire(replace(options, on_message=None))
+    one, other, wire = MessageQueue(), MessageQueue(), PassingWire(replace(options, on_message=None))
     return _PairEnd(one, other, wire, "process"), _PairEnd(other, one, wire, client_kind)
 
 
@@ -238,7 +239,7 @@ class Junction:
         self._cancellation = cancellation
         self._limit = limit
         self._changed = asyncio.Event()  # an inbox has room, or this end cannot write
-        self._inboxes = (Inbox(self._changed), Inbox(self._changed))
+        self._inboxes = (MessageQueue(self._changed), MessageQueue(self._changed))
         self._writing = 0  # the messages that wait for the other end of the transport
         self._open_ends = 2
         self._is_ending = False
@@ -265,7 +266,7 @@ class Junction:
             for inbox in self._inboxes:
                 inbox.close()
 
-    async def _room_in(self, inbox: Inbox) -> None:
+    async def _room_in(self, inbox: MessageQueue) -> None:
         while inbox.is_full and not (self._writing and inbox.bytes <= self._limit):
             self._changed.clear()
             await self._changed.wait()
@@ -374,7 +375,7 @@ class Junction:
 
 
 class _JunctionEnd(Port):
-    def __init__(self, junction: Junction, inbox: Inbox, number: int, peer_kind: PeerKind) -> None:
+    def __init__(self, junction: Junction, inbox: MessageQueue, number: int, peer_kind: PeerKind) -> None:
         super().__init__(inbox, peer_kind)
         self._junction = junction
         self._number = number

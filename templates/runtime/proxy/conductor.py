@@ -12,12 +12,13 @@ from ...methods import PROTOCOLS, remote_agent, remote_client
 from .._base import UNSET
 from ..connection import by_version, version_of
 from ..decision import explains
-from ..dispatch import ConnectionClosed, PeerKind
+from ..dispatch import ConnectionClosed
 from ..log import log_mistake, logger
 from ..message import Message, Unreadable
 from ..options import ConnectionOptions, options_or_default
+from ..peer_kind import PeerKind, peer_kind_of
 from ..process import ProcessTransport
-from ..transport import ByteTransport, Transport, carrying_messages, peer_kind_of
+from ..transport import ByteTransport, Transport, carrying_messages
 from .chain import Begun, Form, Junction, form_of, passing_pair
 from .forms import FORMS
 from .hop import Hop
@@ -35,6 +36,8 @@ from .sources import (
     opened,
     started,
 )
+
+__all__ = ["run_conductor", "run_proxy", "serve_conductor", "serve_proxy", "serve_stdio"]
 
 _Running: TypeAlias = "Sequence[asyncio.Task[ConnectionClosed]]"
 

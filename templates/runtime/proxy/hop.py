@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
 from ...errors import InternalError, InvalidRequestError, RequestError
-from .._base import ProtocolInfo, UnsetType
+from .._base import UnsetType
 from ..connection import opened_for
-from ..dispatch import ConnectionClosed, Handler, PeerKind
+from ..dispatch import ConnectionClosed, Handler
 from ..endpoint import Endpoint
 from ..in_flight import Rest
 from ..log import log_failure, log_mistake, logger
 from ..message import Message
 from ..options import ConnectionOptions
+from ..peer_kind import PeerKind
 from ..read_loop import Response
+from ..records import ProtocolInfo
 from ..transport import ByteTransport, Transport
 from .chain import form_of
 from .forms import FORMS
@@ -50,7 +52,7 @@ class Versions(Protocol):
     hops: list[Hop]
 
     def introductions(self, side: Neighbour) -> Introductions:
-        """What a side says of itself: nothing so far."""
+        """How a side has introduced itself: not yet."""
         ...
 
     def negotiates(self, hop: Hop, method: str) -> bool:
@@ -102,8 +104,10 @@ class Hop:
             explain=self._explained,
             on_arrived_end=self._watch if side == "client" else None,
             on_end=self._cancel_all,
-            closing=lambda _: (_last_turn(),),
+            closing=lambda _: (asyncio.sleep(0),),  # meanwhile, the other side gets answers to what is lost here
         )
+        self.check_loop = self.endpoint.check_loop
+        self.hand_over_reading = self.endpoint.hand_over_reading
         self.peer_kind: PeerKind = self.endpoint.peer_kind
         self.side: Neighbour = side
         self.introductions = relay.introductions(side)
@@ -122,16 +126,6 @@ class Hop:
         self._opening = "" if protocol.negotiation is None else protocol.negotiation.method
         self.endpoint.cancellation = protocol.cancellation
         self.endpoint.start()
-
-    @property
-    def reason(self) -> ConnectionClosed | None:
-        """The reason why nothing more is read; None while this side is read."""
-        return self.endpoint.reason
-
-    @property
-    def proxy(self) -> Passing | None:
-        """The proxy of both sides."""
-        return self._relay.proxy
 
     def _watch(self) -> None:
         if self.endpoint.is_open and not self._is_watched:
@@ -216,8 +210,8 @@ class Hop:
         request_id = self._open[asked.key] = other.endpoint.pending.add(None, partial(self._answer, asked, other))
         endpoint.in_flight.defer(asked.key)
         try:
-            if other.reason is not None:  # it may still be written to, and nothing is read
-                raise other.reason.again()
+            if (reason := other.endpoint.reason) is not None:  # it may still be written to, and nothing is read
+                raise reason.again()
             return other.endpoint.send(message.with_id(request_id, str(request_id)))
         except ConnectionClosed as reason:
             other.endpoint.pending.lose(request_id, reason)
@@ -264,7 +258,7 @@ class Hop:
         self.introductions.end(asked.said, keep=message.kind == "result")
         rest = self.endpoint.in_flight.answer(asked.key, message.with_id(asked.id, asked.id_text))
         if rest is not None and isinstance(response, ConnectionClosed):
-            self.endpoint.start_task(_await(rest))  # the tasks of the other side end now
+            self.endpoint.start_task(rest)  # the tasks of the other side end now
             return None
         return rest
 
@@ -288,18 +282,10 @@ class Hop:
         """The event loop in which it runs."""
         return self.endpoint.loop
 
-    def check_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the event loop that runs. Raises `RuntimeError` if it is not that of the connection."""
-        return self.endpoint.check_loop()
-
     @property
     def announced(self) -> Mapping[str, Any] | None:
         """The properties by which this side has introduced itself, as JSON; None before."""
         return self.introductions.latest
-
-    def hand_over_reading(self) -> None:
-        """Let another task read what this side says, if this one does so and handles a notification."""
-        self.endpoint.hand_over_reading()
 
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result."""
@@ -368,7 +354,7 @@ class Hop:
             return unsendable_error(message, _Entrance(None), error)
         override, subject = override_of.get(), ""
         if override is not None and message.is_response:
-            subject = f"{type(self.proxy).__name__}.{override.route.name} returned a result"
+            subject = f"{type(self._relay.proxy).__name__}.{override.route.name} returned a result"
         return unsendable(message, _Entrance(None), error, subject=subject)
 
     # --- Overrides -------------------------------------------------------------------------------------------------
@@ -384,7 +370,7 @@ class Hop:
             with self.introductions.handling(method if is_request else "", params):
                 return await self._call_route(override)
         except ConnectionClosed as reason:
-            gone = [hop for hop in self._relay.hops if hop is not self and hop.reason is not None]
+            gone = [hop for hop in self._relay.hops if hop is not self and hop.endpoint.reason is not None]
             if not gone:
                 raise
             if is_request:
@@ -412,11 +398,3 @@ def _misplaced(message: Message) -> RequestError:
 
 def _failed(error: RequestError) -> Passed:
     return with_text(Message("error", error.to_json(), id=0))
-
-
-async def _await(rest: Awaitable[None]) -> None:
-    await rest
-
-
-async def _last_turn() -> None:
-    """A step of the clean-up that does nothing: meanwhile, the other side gets answers to what is lost here."""

@@ -1,4 +1,4 @@
-"""What a side of a proxy has said of itself, in the request that negotiates the version or in its result."""
+"""How a side of a proxy has introduced itself, in the request that negotiates the version or in its result."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from .._base import ProtocolInfo
-from ..introduction import Provisional, introduced, introduction_text, names_in
+from ..capabilities import Provisional, introduced, introduction_text, names_in
+from ..records import ProtocolInfo
 from .passing import Said, dumps_number
 
 
 class Introductions:
-    """What one side says of itself in a `part` of the request that negotiates the version, in any of the `protocols`.
+    """How one side introduces itself in a `part` of the request that negotiates the version, in any of the `protocols`.
 
     That of a request counts while it is handled, and after it if it is the first that succeeds; of results, the latest.
     """

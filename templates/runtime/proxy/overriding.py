@@ -9,13 +9,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from ...errors import RequestError
-from .._base import MISFITS, UNSET, Method, Payload, ProtocolInfo, UnsetType
+from .._base import MISFITS, UNSET, UnsetType
 from .._decode import DecodeError
 from .._lenient import reporting_drops
 from ..dispatch import Codec, ConnectionClosed, OnDrop, Remote, UnfitParams, call_handler, overrides
 from ..log import logger
 from ..message import Kind, Message
+from ..records import Method, Payload, ProtocolInfo
 from .passing import Passed, dumps_number, scan
+
+__all__ = ["Call"]
 
 if TYPE_CHECKING:
     from .sources import AnyAgent
@@ -27,7 +30,7 @@ _HOLD_SECONDS: Final = 5.0
 """The longest time that messages wait for a handler which has got the response to its call."""
 
 
-class Side(Protocol):
+class NeighbourConnection(Protocol):
     """One side of a proxy, as its overrides see it: the connection with a neighbour."""
 
     side: Neighbour
@@ -48,7 +51,7 @@ class Side(Protocol):
 class Call:
     """A message that `from_client` or `from_agent` handles. `params` is JSON, None for params that are absent."""
 
-    def __init__(self, override: Override, target: Side) -> None:
+    def __init__(self, override: Override, target: NeighbourConnection) -> None:
         self._override = override
         self._message = override.message
         self._target = target
@@ -156,7 +159,7 @@ def _overrides(kind: type[Passing], name: str) -> bool:
 class Override:
     """A message that a method of the proxy handles, and the response to its latest call of the same method."""
 
-    def __init__(self, hop: Side, message: Passed, route: Route) -> None:
+    def __init__(self, hop: NeighbourConnection, message: Passed, route: Route) -> None:
         self.hop = hop
         self.message = message
         self.route = route
@@ -167,7 +170,7 @@ class Override:
         self._held: asyncio.Future[None] | None = None
         self._is_over = False
 
-    async def call(self, proxy: Any, target: Side, on_drop: OnDrop | None) -> Any:
+    async def call(self, proxy: Any, target: NeighbourConnection, on_drop: OnDrop | None) -> Any:
         """Call the method of the proxy; returns the result as JSON, None for a notification."""
         message, route = self.message, self.route
         if route.record is None:
@@ -215,7 +218,7 @@ class Override:
         self._is_over = True
         self.release()
 
-    def original(self, message: Message, target: Side) -> Passed | None:
+    def original(self, message: Message, target: NeighbourConnection) -> Passed | None:
         """The message that came, if `message` hands it on unchanged."""
         if message.kind in ("request", "notification"):
             record, source = self.route.record, self.message

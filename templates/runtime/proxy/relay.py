@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
-from .._base import ProtocolInfo
 from ..connection import warn_of_others
 from ..dispatch import ConnectionClosed, Remote, call_handler
 from ..message import Message
 from ..options import ConnectionOptions
+from ..records import ProtocolInfo
 from ..tasks import Tasks
 from ..transport import ByteTransport, Transport, carrying_messages
 from .hop import Hop
@@ -73,7 +73,7 @@ class Relay:
             finally:
                 for end in ends:
                     end.cancel()
-            reason = agent.reason or client.reason or reason
+            reason = agent.endpoint.reason or client.endpoint.reason or reason
             client.endpoint.end_reading(ConnectionClosed("the agent has closed the connection"))
             await client.endpoint.wait_closed()
             return reason
@@ -167,7 +167,7 @@ class Relay:
         return route
 
     def introductions(self, side: Neighbour) -> Introductions:
-        """What a side says of itself: nothing so far."""
+        """How a side has introduced itself: not yet."""
         return Introductions(self._protocols.values(), "params" if side == "client" else "result")
 
     def negotiates(self, hop: Hop, method: str) -> bool:

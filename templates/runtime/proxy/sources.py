@@ -10,8 +10,11 @@ from typing import Any, Final, Protocol, TypeAlias
 from ...methods import ProxyFactory
 from ..connection import check_factory
 from ..options import ConnectionOptions
+from ..peer_kind import PEER_KIND
 from ..process import ProcessTransport, start_process
-from ..transport import PEER_KIND, ByteTransport, Transport
+from ..transport import ByteTransport, Transport
+
+__all__ = ["AgentSource"]
 
 CommandLine: TypeAlias = "Sequence[str | os.PathLike[str]]"
 """A program and its arguments."""

@@ -15,7 +15,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from .dispatch import PeerKind
+from .peer_kind import PeerKind
 from .stream_transport import LineBuffer, LineWriter
 
 T = TypeVar("T")

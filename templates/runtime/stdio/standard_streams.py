@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from .log import log_program_end, logger, one_line
 from .options import ConnectionOptions
+from .peer_kind import PEER_KIND
 from .pipes import PipeTransport, ThreadTransport
 from .tasks import running_loop
-from .transport import PEER_KIND, ByteTransport
+from .transport import ByteTransport
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -157,8 +158,12 @@ def _is_default(handler: Any) -> bool:
 def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
     """Make a transport for two file descriptors, which it owns."""
     if sys.platform != "win32" and _suits_asyncio(stdin, stdout):
-        limits = options.max_message_bytes, options.max_write_buffer_bytes
-        return PipeTransport(stdin, stdout, max_message_bytes=limits[0], max_write_buffer_bytes=limits[1])
+        return PipeTransport(
+            stdin,
+            stdout,
+            max_message_bytes=options.max_message_bytes,
+            max_write_buffer_bytes=options.max_write_buffer_bytes,
+        )
     return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
 
 

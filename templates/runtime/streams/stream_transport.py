@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from .dispatch import PeerKind
 from .message import MAX_START, MessageTooLarge
+from .peer_kind import PeerKind
 from .transport import MAX_BURST
+
+__all__ = ["StreamTransport"]
 
 _CHUNK: Final = 2**16
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Literal
 
-from ..dispatch import PeerKind
 from ..log import logger
 from ..message import Message, Unreadable
 from ..options import ConnectionOptions
-from ..transport import Transport, peer_kind_of
+from ..peer_kind import PeerKind, peer_kind_of
+from ..transport import Transport
 from .secrets import PARAMS, PROPERTIES
 from .trace_file import Mask, TraceFile
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ...errors import InvalidRequestError
-from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..capabilities import Capabilities
 from ..connection import Connection, Factory, make_handler
 from ..dispatch import ConnectionClosed, Handler, Peer, UnfitParams, unsupported_error
 from ..message import Message
+from ..records import Negotiation, ProtocolInfo
 
 
 class Connected(Peer, Protocol):

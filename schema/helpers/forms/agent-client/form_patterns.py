@@ -143,10 +143,10 @@ def _repeated(step: _Step, least: int, most: int | None) -> _Step:
             before, starts = starts, step(run, run.at(starts))
             if starts in (before, set()):
                 break
-        found, new, count = starts, starts, least
+        found, new, count = {*starts}, starts, least
         while new and (most is None or count < most):
             new = step(run, run.at(new)) - found
-            found = found | new
+            found |= new
             count += 1
         return found
 

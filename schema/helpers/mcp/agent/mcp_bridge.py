@@ -36,11 +36,13 @@ class McpBridge:
     async def at_url(self, server: McpParameters) -> McpParameters:
         """A server with a URL in place of its id; one of another kind as it is.
 
-        Raises `MCPError` if the client does not answer for the server, or describes it at too great a length.
+        Raises `MCPError` if the client does not answer for the server, or describes it by no object, or at length.
         """
         if not isinstance(server, AcpParameters):
             return server
         found = await self._caller.request(server.server_id, "server/discover", {"_meta": _required({})})
+        if not isinstance(found, dict):
+            raise MCPError(-32603, "the client describes the server by no object")
         if memory_of([server, found]) > _MAX_BYTES:
             raise MCPError(-32603, f"the description of the server takes more than {_MAX_BYTES} bytes of memory")
         entry = await self._endpoint.offer(_Forwarding(self._caller, server, found), name=server.name)

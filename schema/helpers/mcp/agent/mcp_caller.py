@@ -55,7 +55,7 @@ class McpCaller:
     def __init__(self, client: Any, *, queue: int = 256) -> None:
         self._client = client
         self._queue = queue
-        self._calls: dict[_Key, _Call] = {}
+        self._calls: dict[_Key, _ServerRequest] = {}
         self._count = 0
 
     async def handle(self, params: MessageMcpNotification) -> None:
@@ -81,7 +81,7 @@ class McpCaller:
         `on_notification` gets the notifications about it. Those of a subscription carry the id `known_as`, if given.
         """
         self._count += 1
-        call = _Call(server_id, str(self._count), known_as=known_as, take=on_notification)
+        call = _ServerRequest(server_id, str(self._count), known_as=known_as, take=on_notification)
         self._calls[call.key] = call
         try:
             return await call.result(self._client, method, params)
@@ -108,8 +108,8 @@ class McpCaller:
                 stream.close()
 
 
-class _Call:
-    """A request to a server."""
+class _ServerRequest:
+    """A request to a server, and who gets the notifications about it."""
 
     def __init__(self, server_id: str, number: str, *, known_as: RequestId | None, take: _Take | None) -> None:
         self.key: _Key = (server_id, number)

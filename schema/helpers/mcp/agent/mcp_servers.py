@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from .._base import UnsetType
 from ..decision import explains
 from ..errors import InvalidParamsError
-from ..transport import current_peer_kind
+from ..peer_kind import current_peer_kind
 from ..types import McpServer
 from .internal_urls import is_internal
 from .mcp_support import McpKind
@@ -67,6 +67,9 @@ class AcpParameters:
 
 McpParameters: TypeAlias = StdioParameters | HttpParameters | AcpParameters
 
+_MAX_SERVERS: Final = 64
+"""The most servers that a client over the network has in a session: the agent connects to each."""
+
 
 @explains
 def mcp_parameters(
@@ -81,15 +84,18 @@ def mcp_parameters(
     `cwd` is that of the session, in which processes start. `accept` are the kinds that the agent can use; it should
     advertise them, as by `mcp_capabilities`. Raises `InvalidParamsError` for a server of another kind, with its index.
 
-    From a client over the network, programs are refused, too, and internal URLs: those of this machine and of private
-    networks, as far as the URL tells. What the name of a host leads to is not looked up. If `allow_local` is true, all
-    clients may ask for them, and if it is false, none. By default, the connection whose message is being handled
-    decides. Where that is not known, as in a thread that was not started with the context of the handler, they are
-    taken unless the process has had a connection over the network.
+    From a client over the network, three things are refused, too: programs; internal URLs, which are those of this
+    machine and of private networks, as far as the URL tells (no host is looked up); and more than 64 servers. If
+    `allow_local` is true, all clients may ask for them, and if it is false, none. By default, the connection whose
+    message is being handled decides. Where that is not known, as in a thread that was not started with the context of
+    the handler, they are taken unless the process has had a connection over the network.
     """
     is_local = current_peer_kind.get() != "network" if allow_local is None else allow_local
+    given = [] if isinstance(servers, UnsetType) else [*servers]
+    if not is_local and len(given) > _MAX_SERVERS:
+        raise InvalidParamsError(f"mcpServers has {len(given)} MCP servers, and this agent takes {_MAX_SERVERS}")
     found = list[McpParameters]()
-    for index, server in enumerate([] if isinstance(servers, UnsetType) else servers):
+    for index, server in enumerate(given):
         kind = str(getattr(server, "type", "stdio"))  # protocol 1 has no tag for it
         if kind not in accept:
             text = f"mcpServers[{index}] is of type {kind[:80]!r}: this agent accepts {', '.join(accept) or 'none'}"

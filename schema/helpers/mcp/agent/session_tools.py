@@ -52,7 +52,7 @@ class SessionTool:
     description: str
     input_schema: dict[str, Any]
     server: str
-    _server: _Server = field(repr=False)
+    _server: _ToolServer = field(repr=False)
 
     async def __call__(self, /, **arguments: Any) -> str:
         """Call the tool; returns the text of its result, up to 1,048,576 characters of it.
@@ -84,7 +84,7 @@ class SessionTools:
 
     @explains
     def __init__(self, servers: Iterable[McpParameters], *, connect_seconds: float = 30.0) -> None:
-        self._servers = [_Server(each, seconds=connect_seconds) for each in servers]
+        self._servers = [_ToolServer(each, seconds=connect_seconds) for each in servers]
 
     @property
     def errors(self) -> Sequence[tuple[str, str]]:
@@ -176,7 +176,7 @@ class _Tool:
     input_schema: dict[str, Any] = field(repr=False)
 
 
-class _Server:
+class _ToolServer:
     """A server, with a task of its own: the task that connects it must also disconnect it."""
 
     def __init__(self, parameters: McpParameters, *, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..codec import decode
 from ..decision import explains
-from ..transport import current_peer_kind
+from ..peer_kind import current_peer_kind
 from ..types import InitializeResponse, McpCapabilities
 
 __all__ = ["McpKind", "mcp_capabilities", "mcp_kinds"]

@@ -65,6 +65,12 @@ class KeptSession(Session):
         """False from the end of the connection until the session is back."""
         return self._is_open.is_set()
 
+    @property
+    def end(self) -> ConnectionClosed | None:
+        """How its connection has ended; None while it goes on."""
+        found: ConnectionClosed | None = self._client.end
+        return found
+
     async def cancel(self) -> None:
         """Cancel what the agent does. While there is no connection, this ends the turns that were interrupted."""
         if self.is_open:
@@ -170,6 +176,8 @@ class KeptSession(Session):
             await self._restore(client, settings)
         except BaseException:
             self.state = before
+            if client.sessions.get(self.id) is self:  # it was opened, and what follows has failed
+                del client.sessions[self.id]
             raise
         finally:
             self._is_reopening = False
@@ -246,7 +254,8 @@ class KeptClient(SessionClient):
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self._reopened: KeptSession | None = None
-        self._end: ConnectionClosed | None = None
+        self.end: ConnectionClosed | None = None
+        """How the connection has ended; None while it goes on."""
         self._has_ended = asyncio.Event()
 
     def new_session(self, session_id: str, cwd: str) -> KeptSession:
@@ -267,11 +276,11 @@ class KeptClient(SessionClient):
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """End all questions, and the turns of sessions that are not kept."""
         await super().connection_closed(reason)
-        self._end = reason
+        self.end = reason
         self._has_ended.set()
 
     async def ended(self) -> ConnectionClosed:
         """Wait for the end of the connection; returns its reason."""
-        while self._end is None:
+        while self.end is None:
             await self._has_ended.wait()
-        return self._end
+        return self.end

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from .._decode import excerpt
 from ..dispatch import ConnectionClosed
 
 __all__: list[str] = []
-
-_MOST_GROWTHS: Final = 64
-"""After so many attempts, the time between them grows no more: a float has an end."""
 
 
 class RecoveryError(ConnectionClosed):
@@ -84,6 +81,7 @@ class Outages:
     def __init__(self, policy: RecoveryPolicy) -> None:
         self._policy = policy
         self._ends = deque[float](maxlen=policy.crashes)
+        self._pause = 0.0
         self.attempt = 0
         """The attempt that is next, from 1."""
 
@@ -109,10 +107,12 @@ class Outages:
 
     def _seconds(self) -> float:
         """The time before the next attempt: the first one is made at once."""
-        policy, further = self._policy, self.attempt - 2
-        if further < 0:
+        policy = self._policy
+        if self.attempt == 1:
             return 0.0
-        return min(policy.first_seconds * policy.growth ** min(further, _MOST_GROWTHS), policy.most_seconds)
+        longer = policy.first_seconds if self.attempt == 2 else self._pause * policy.growth
+        self._pause = min(longer, policy.most_seconds)
+        return self._pause
 
     def _is_loop(self, has_ended: bool) -> bool:
         if not has_ended:

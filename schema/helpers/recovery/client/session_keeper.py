@@ -134,9 +134,14 @@ class SessionKeeper(Generic[C]):
     def keep(
         self, session: Session, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Session:
-        """Keep a session that the client has opened, such as a fork. It is opened again with what is given here."""
+        """Keep a session that the client has opened, such as a fork. It is opened again with what is given here.
+
+        Raises `RecoveryError` if its connection has ended: nobody would open it again before the next one ends, too.
+        """
         if not isinstance(session, KeptSession):
             raise TypeError(f"a session of a `KeptClient` can be kept, and no {type(session).__name__}")
+        if not session.is_kept and (reason := session.end) is not None:
+            raise RecoveryError(f"the session cannot be kept, as its connection has ended: {reason}", reason)
         session.mcp_servers, session.directories = (*mcp_servers,), (*directories,)
         session.is_kept = True
         self._sessions = {key: each for key, each in self._sessions.items() if each.is_kept}
@@ -147,7 +152,7 @@ class SessionKeeper(Generic[C]):
         """Connect now, if there is no connection, and open the sessions again that are lost.
 
         It ends the pause before the next attempt, and begins anew after giving up. Raises `RecoveryError` if there is
-        no connection at the end.
+        no connection at the end. If it is cancelled, sessions that it has not opened are lost again.
         """
         for session in self._kept():
             session.try_again()
@@ -155,7 +160,13 @@ class SessionKeeper(Generic[C]):
             self._is_settled.clear()
             self._error = None
         self._is_asked.set()
-        await self._open_again(await self._connected())
+        client = await self._connected()
+        try:
+            await self._open_again(client)
+        except BaseException:
+            if client.end is None:  # nobody else opens them now
+                self._lose(RecoveryError("`reconnect` has ended before the session was opened"))
+            raise
 
     async def _connected(self) -> C:
         """The client, when there is a connection."""
@@ -172,12 +183,18 @@ class SessionKeeper(Generic[C]):
     def _waiting(self) -> list[KeptSession]:
         return [session for session in self._kept() if not session.is_open]
 
+    def _lose(self, error: RecoveryError) -> None:
+        for session in self._waiting():
+            session.settle(SessionLost(error=error))
+
     # --- Connections: one task makes them all, and closes each before the next ---------------------------------------
 
     async def _keep(self) -> None:
         is_first = True
-        while True:
+        while not self._is_closed:
             reason, was_up = await self._talk()
+            if self._is_closed:  # what ends an attempt that is too late takes every cancellation for its own
+                return
             if is_first and not was_up:
                 self._settle(reason)
                 return
@@ -212,10 +229,10 @@ class SessionKeeper(Generic[C]):
             return error, was_up
 
     async def _open_again(self, client: C) -> None:
-        """Open all sessions that are not, one after the other."""
+        """Open all sessions that are not, one after the other, with those that begin to wait meanwhile."""
         async with self._opening:
-            for session in self._waiting():
-                await self._recover(client, session)
+            while waiting := self._waiting():
+                await self._recover(client, waiting[0])
 
     async def _recover(self, client: C, session: KeptSession) -> None:
         try:
@@ -234,8 +251,7 @@ class SessionKeeper(Generic[C]):
         try:
             seconds = self._outages.next(reason, was_up=was_up)
         except RecoveryError as error:
-            for session in self._waiting():
-                session.settle(SessionLost(error=error))
+            self._lose(error)
             self._settle(error)
             await self._is_asked.wait()
             self._outages.forget()
@@ -254,15 +270,17 @@ class SessionKeeper(Generic[C]):
         sessions = self._kept()
         for session in sessions:
             session.is_kept = False  # its turns end with the connection
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-        error = RecoveryError("the keeper was closed")
-        for session in sessions:
-            if not session.is_open:
-                session.settle(SessionLost(error=error))
-        if self._error is None:
-            self._settle(error)
+        try:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait({self._task})
+        finally:  # also if this is cancelled: what waits has an end
+            error = RecoveryError("the keeper was closed")
+            for session in sessions:
+                if not session.is_open:
+                    session.settle(SessionLost(error=error))
+            if self._error is None:
+                self._settle(error)
 
 
 def _check(connection: object) -> None:

@@ -103,8 +103,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
             page = await self.agent.session_list(ListSessionsRequest(cwd=cwd or UNSET, cursor=cursor))
             for info in page.sessions:
                 yield info
-            if not isinstance(page.next_cursor, str):
-                return
+            if not isinstance(page.next_cursor, str) or page.next_cursor == cursor:
+                return  # a cursor that leads to itself has no end
             cursor = page.next_cursor
 
     async def answer_permission(self, session: Sn, request: RequestPermissionRequest) -> RequestPermissionResponse:

@@ -110,9 +110,9 @@ class PermissionSubject:
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(resolve_path(each) for each in self.paths))
         place = None if self.folder is None else resolve_path(self.folder)
-        object.__setattr__(
-            self, "place", place and replace(place, name=place.target)
-        )  # to be in it, links are no matter
+        if place is not None:  # a command runs in the same folder, by whatever links it was named
+            place = replace(place, name=place.target)
+        object.__setattr__(self, "place", place)
 
     def differs(self, *others: PermissionSubject) -> bool:
         """True if there is something that this subject says, and none of the others."""

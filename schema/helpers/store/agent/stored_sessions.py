@@ -120,7 +120,7 @@ class StoredSessions:
         self.active.pop(session_id, None)
 
     def forget_idle(self, session_id: str) -> None:
-        """The same for a session in which no turn runs."""
+        """Forget that a session is open, unless a turn runs in it."""
         if not self._has_turns(session_id):
             self.forget(session_id)
 

@@ -54,7 +54,7 @@ def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return task
 
 
-class Turn:
+class QueuedTurn:
     """A prompt of a session: it waits for earlier ones, then its work runs, then it has ended."""
 
     reporter: asyncio.Task[Any] | None = None
@@ -133,7 +133,7 @@ class TurnQueue:
     """The base of `Turns`: cancels the turns of a session, and closes the session."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, list[Turn]] = {}  # by session: the running one, then those that wait
+        self._turns: dict[str, list[QueuedTurn]] = {}  # by session: the running one, then those that wait
         self._closing: list[str] = []  # session ids, one for each call of `close`: several can wait at a time
 
     def cancel(self, session_id: str) -> None:
@@ -170,16 +170,16 @@ class TurnQueue:
         return session_id in self._turns
 
     @explains
-    def running(self, session_id: str) -> Turn:
+    def running(self, session_id: str) -> QueuedTurn:
         """The turn of the session that runs now. Raises `RuntimeError` if there is none."""
         for turn in self._turns.get(session_id, ())[:1]:
             if turn.reporter is not None:
                 return turn
         raise RuntimeError(f"session_id {session_id!r:.80}{called_by()} has no turn that runs: call this in one")
 
-    async def _enter(self, session_id: str) -> Turn:
+    async def _enter(self, session_id: str) -> QueuedTurn:
         """Wait for the earlier prompts of the session. The turn may be cancelled already when this returns."""
-        turn = Turn(session_id)
+        turn = QueuedTurn(session_id)
         turns = self._turns.setdefault(session_id, [])
         turns.append(turn)
         turns[0].admit()
@@ -192,7 +192,7 @@ class TurnQueue:
             raise
         return turn
 
-    def _leave(self, turn: Turn) -> None:
+    def _leave(self, turn: QueuedTurn) -> None:
         """End a turn, and admit the next one."""
         turns = self._turns[turn.session_id]
         turns.remove(turn)

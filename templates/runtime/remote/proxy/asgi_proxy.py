@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
+from ._runtime.decision import explains
 from ._runtime.network.asgi_application import LOCAL_HOSTS, AsgiApp
 from ._runtime.network.hosting import Authorize, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from ._runtime.options import ConnectionOptions, options_or_default
@@ -22,6 +23,7 @@ from ._runtime.proxy.sources import AnyAgent, Component, check_components
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "client_identity", "proxy_app"]
 
 
+@explains
 def proxy_app(
     proxies: Sequence[Component],
     agent: AnyAgent,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar
 
+from ._runtime.decision import explains
 from ._runtime.network.remote_failures import address
 from ._runtime.network.remote_transport import check_url, open_url
 from ._runtime.options import ConnectionOptions, options_or_default
@@ -31,6 +32,7 @@ class NetworkAgent:
     `open_websocket` of `remote_transport`.
     """
 
+    @explains
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, cookies: CookieJar | None = None) -> None:
         check_url(url)
         self._url = url

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec
-from ._runtime._base import GatedValues, Method, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
+from ._runtime.records import GatedValues, Method, ProtocolInfo, methods
 
 if TYPE_CHECKING:
     from .agent import Agent, RemoteClient

@@ -8,20 +8,22 @@ From ACP v1, schema.json.
 from typing import TYPE_CHECKING
 
 # fmt: off
-from ._runtime._base import Gate, Method, Struct, UNSET, UnsetType
+from ._runtime._base import Struct, UNSET, UnsetType
 from ._runtime._decode import DecodeError
 from ._runtime._lenient import Drop
 from ._runtime.advertising import advertise
 from ._runtime.closed_gates import CapabilityError
 from ._runtime.connection import Connection
 from ._runtime.decision import Decision, decides
-from ._runtime.dispatch import ConnectionClosed, Peer, PeerKind, dispatch_notification, dispatch_request
+from ._runtime.dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ._runtime.message import Message, MessageTooLarge, Unreadable, Unsendable
 from ._runtime.options import ConnectionOptions
+from ._runtime.peer_kind import PeerKind, current_peer_kind
+from ._runtime.records import Gate, Method
 from ._runtime.stdio import run_agent, serve_agent, serve_stdio
 from ._runtime.stream_transport import StreamTransport
 from ._runtime.tasks import BlockingStub, blocking
-from ._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, current_peer_kind, memory_transports
+from ._runtime.transport import ByteTransport, MemoryTransport, Transport, Wire, memory_transports
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .errors import (

@@ -6,6 +6,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ._runtime.reflection import TypeDetails
+from ._runtime.records import TypeDetails
 
 DETAILS: Final = TypeDetails()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import GatedValues, Method, Payload, ProtocolInfo, methods
 from ._runtime._decode import anything
 from ._runtime.dispatch import Codec
+from ._runtime.records import GatedValues, Method, Payload, ProtocolInfo, methods
 
 if TYPE_CHECKING:
     from .agent import Agent, RemoteClient

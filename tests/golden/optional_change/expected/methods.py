@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
-from ._runtime._base import GatedValues, Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
+from ._runtime.records import GatedValues, Method, Payload, ProtocolInfo, methods
 
 if TYPE_CHECKING:
     from .agent import Agent, RemoteClient

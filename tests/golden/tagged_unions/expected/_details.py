@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ._runtime.reflection import TypeDetails
+from ._runtime.records import TypeDetails
 
 # fmt: off
 DETAILS: Final = TypeDetails(

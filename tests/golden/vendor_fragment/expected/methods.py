@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._base import Gate, GatedValues, Method, Payload, ProtocolInfo, methods
 from ._runtime.dispatch import Codec
+from ._runtime.records import Gate, GatedValues, Method, Payload, ProtocolInfo, methods
 
 if TYPE_CHECKING:
     from .client import Client, RemoteAgent

@@ -23,7 +23,7 @@ class ScriptedClient(ScriptedPrompts):
         await serving
 
     `answers` has the results, errors or functions for what the agent asks; all else gets "method not found".
-    `capabilities` are those that it advertises. It waits `wait_seconds` for each message; set None for ever.
+    `capabilities` are those that it advertises. It waits `wait_seconds` for each message; None sets no limit.
     """
 
     def hello(self) -> dict[str, Any]:

@@ -27,8 +27,8 @@ class ScriptedAgent(ScriptedTurns):
             ...
 
     `run()` serves stdin and stdout, for a script that the client starts. `capabilities` are those that it advertises
-    besides `session`.
-    `answers` has the results, errors or functions for further methods; all others get "method not found".
+    besides `session`. `answers` has the results, errors or functions for further methods; all others get "method not
+    found".
     """
 
     def hello(self) -> dict[str, Any]:

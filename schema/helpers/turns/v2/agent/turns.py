@@ -24,7 +24,7 @@ from ..types import (
 from .memory import memory_of
 from .notification import session_update
 from .states import idle_update, running
-from .turn_queue import Turn, TurnQueue, check_work, logger
+from .turn_queue import QueuedTurn, TurnQueue, check_work, logger
 
 __all__ = ["Turns"]
 
@@ -77,9 +77,11 @@ class Turns(TurnQueue):
 
         The message of the user is sent first, and what prevents that is raised: then there is no turn. The turn runs in
         the background: it sends `running`, runs `work`, and sends `idle`.
+
         `work` returns the stop reason (None for `end_turn`) or the update `idle`. If the turn is cancelled, `work` is
         cancelled, or never started, and the reason is `cancelled`, even if `work` fails. Otherwise its exception makes
         the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
+
         Raises `RequestCancelledError` if the prompt was cancelled while it waited, `InternalError` if the prompts of
         all turns that run would take more than 128 MiB of memory, and `TypeError` for what is no coroutine.
         """
@@ -120,7 +122,7 @@ class Turns(TurnQueue):
         """Send an update. Override it to set `background` in state updates."""
         await self._client.session_update(session_update(session_id, update))
 
-    async def _take(self, turn: Turn, work: Work) -> None:
+    async def _take(self, turn: QueuedTurn, work: Work) -> None:
         end = await self._outcome(turn, work)
         with suppress(ConnectionClosed):
             try:
@@ -132,7 +134,7 @@ class Turns(TurnQueue):
                 error = raised if isinstance(raised, RequestError) else InternalError()
                 await self.send(turn.session_id, _failed(error))
 
-    async def _outcome(self, turn: Turn, work: Work) -> SessionUpdateStateUpdateIdle:
+    async def _outcome(self, turn: QueuedTurn, work: Work) -> SessionUpdateStateUpdateIdle:
         error: RequestError = InternalError()
         try:
             await self.send(turn.session_id, running(turn.session_id).update)

@@ -17,8 +17,8 @@ Found: TypeAlias = tuple[str, ir.GatedValue]
 """A gated value, and its pointer in a message."""
 
 
-class GatedValues:
-    """The gated values of a model, by the definitions that have them."""
+class GatedFinder:
+    """Finds the gated values of a model in messages."""
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
