@@ -43,7 +43,7 @@ class McpBridge:
         answer = await self._caller.request(server.server_id, "server/discover", {"_meta": _required({})})
         if not isinstance(answer, dict):
             raise MCPError(-32603, "the client describes the server by no object")
-        found: dict[str, Any] = answer
+        found = cast("dict[str, Any]", answer)
         if memory_of([server, found]) > _MAX_BYTES:
             raise MCPError(-32603, f"the description of the server takes more than {_MAX_BYTES} bytes of memory")
         entry = await self._endpoint.offer(_Forwarding(self._caller, server, found), name=server.name)
