@@ -91,8 +91,13 @@ def cases(callees: list[Callee], share: int) -> Iterator[tuple[Callee, inspect.P
 
 
 def says_it_itself(world: World, error: BaseException) -> bool:
-    """True for an error of the package, the end of a wait, and what a file or a program with this name has caused."""
+    """True for an error of the package, the end of a wait, and what a file or a program with this name has caused.
+
+    So is what the package says of a library that is not installed.
+    """
     if type(error).__module__.startswith(world.acp.__name__):
+        return True
+    if isinstance(error, ImportError) and "needs: pip install" in str(error):
         return True
     expected = (UsersOwnError, asyncio.TimeoutError, NotImplementedError)
     return isinstance(error, expected) or isinstance(getattr(error, "filename", None), (str, bytes))
