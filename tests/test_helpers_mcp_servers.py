@@ -72,10 +72,11 @@ def test_no_servers(packages: Packages) -> None:
 
 def test_a_client_over_the_network_has_few_servers(acp: ModuleType) -> None:
     """Each is a connection that the agent makes; what a local client asks for is its own affair."""
-    assert len(read(acp, *[HTTP] * 65)) == 65
-    assert len(read(acp, *[HTTP] * 64, allow_local=False)) == 64
+    public = {**HTTP, "url": "https://h.example/mcp"}
+    assert len(read(acp, *[public] * 65)) == 65
+    assert len(read(acp, *[public] * 64, allow_local=False)) == 64
     with pytest.raises(acp.InvalidParamsError, match="65 MCP servers, and this agent takes 64"):
-        read(acp, *[HTTP] * 65, allow_local=False)
+        read(acp, *[public] * 65, allow_local=False)
 
 
 def test_an_unknown_kind_is_reported(packages: Packages) -> None:
