@@ -16,7 +16,7 @@ from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
-from acpgen.schema.facts import Introduction, Negotiation, Unsupported, fitting_facts, read_facts
+from acpgen.schema.facts import IntroductionFacts, NegotiationFacts, UnsupportedFacts, fitting_facts, read_facts
 from acpgen.schema.session_facts import SessionFacts, TaskFacts, TurnFacts, Updates
 from tests.command_line import build_package, run_acpgen
 from tests.published import published
@@ -140,12 +140,12 @@ def test_bundled_negotiations_hold_in_the_schema_of_their_release(release: Any) 
 
 def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages: Packages) -> None:
     model = model_of(SchemaChoice(protocol=2))[0]
-    assert model.negotiation == Negotiation(
+    assert model.negotiation == NegotiationFacts(
         method="initialize",
         version="protocolVersion",
-        params=Introduction(capabilities="capabilities", info="info"),
-        result=Introduction(capabilities="capabilities", info="info"),
-        unsupported=Unsupported(
+        params=IntroductionFacts(capabilities="capabilities", info="info"),
+        result=IntroductionFacts(capabilities="capabilities", info="info"),
+        unsupported=UnsupportedFacts(
             code=-32022,
             data="UnsupportedProtocolVersionErrorData",
             requested="requested",

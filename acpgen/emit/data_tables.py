@@ -11,7 +11,7 @@ from acpgen.diagnostics import InputError, input_error
 from acpgen.emit.source import Code, enclosed, frozenset_of, listed, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.schema.data import read_data, read_secrets
-from acpgen.schema.facts import Negotiation
+from acpgen.schema.facts import NegotiationFacts
 from acpgen.schema.session_facts import PARTS, SessionFacts
 
 # --- Data of `schema/`, the same for all versions -------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _with_gates(models: Sequence[ir.Model], names: set[str]) -> Code:
     return Code(f"{{{listed(items)}}}")
 
 
-def _facts(model: ir.Model) -> tuple[Negotiation, SessionFacts]:
+def _facts(model: ir.Model) -> tuple[NegotiationFacts, SessionFacts]:
     if model.negotiation is None:
         raise _unknown(model, "the request that starts a connection is")
     if model.sessions is None:

@@ -13,7 +13,7 @@ from acpgen.ir import model as ir
 from acpgen.ir.least import least_members
 from acpgen.roles import Role, RoleRecord, Side, with_article
 from acpgen.runtime_modules import place
-from acpgen.schema.facts import Introduction
+from acpgen.schema.facts import IntroductionFacts
 
 
 def folder(model: ir.Model) -> Code:
@@ -131,7 +131,7 @@ def _introductions(model: ir.Model) -> list[Code]:
     return [
         Code(f"{name}=Introduction({literal(each.capabilities)}, {literal(each.info)}),")
         for name, each in stated
-        if each != Introduction()
+        if each != IntroductionFacts()
     ]
 
 

@@ -22,7 +22,7 @@ from acpgen.ir.unions import lower_objects, lower_values
 from acpgen.ir.validate import check_model, check_vendor_methods
 from acpgen.roles import Side
 from acpgen.schema.compose import Composed
-from acpgen.schema.facts import Negotiation
+from acpgen.schema.facts import NegotiationFacts
 from acpgen.schema.value_gates import read_gated_part, tag_property
 from acpgen.schema.walk import definition_pointer, description
 
@@ -65,7 +65,7 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
     return model
 
 
-def _in_conversation(methods: Iterable[ir.Method], negotiation: Negotiation | None) -> Iterator[str]:
+def _in_conversation(methods: Iterable[ir.Method], negotiation: NegotiationFacts | None) -> Iterator[str]:
     """What messages carry: of the method that begins, then of what the client calls, what the agent calls, the rest."""
     begins = negotiation.method if negotiation else None
     order: dict[tuple[Side, ...], int] = {(side,): at for at, side in enumerate(Side)}

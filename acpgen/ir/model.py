@@ -34,7 +34,7 @@ from acpgen.ir.value_types import (
 )
 from acpgen.roles import Role as Role
 from acpgen.roles import Side
-from acpgen.schema.facts import Negotiation
+from acpgen.schema.facts import NegotiationFacts
 from acpgen.schema.gates import Gate
 from acpgen.schema.keywords import Leniency as Leniency
 from acpgen.schema.session_facts import SessionFacts
@@ -279,7 +279,7 @@ class Model:
     gated_values: tuple[GatedValue, ...]
     errors: Errors
     envelope: Envelope
-    negotiation: Negotiation | None
+    negotiation: NegotiationFacts | None
     sessions: SessionFacts | None
 
     @cached_property

@@ -14,7 +14,7 @@ from acpgen.schema.walk import has_property, methods_of, schema_map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsupported:
+class UnsupportedFacts:
     """The error for an unsupported version: its code, the definition of its `data`, and two properties of that.
 
     `requested` holds the requested version, `supported` the array of supported versions.
@@ -27,7 +27,7 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Introduction:
+class IntroductionFacts:
     """The properties of a message in which a peer says what it can do, and which program it is, if any."""
 
     capabilities: str | None = None
@@ -35,7 +35,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Negotiation:
+class NegotiationFacts:
     """The `method` that negotiates the version, and the property of its params that holds it.
 
     In its `params`, the peer that sends it introduces itself, and in its `result` the other one. Without `unsupported`,
@@ -44,24 +44,24 @@ class Negotiation:
 
     method: str
     version: str
-    params: Introduction = Introduction()
-    result: Introduction = Introduction()
-    unsupported: Unsupported | None = None
+    params: IntroductionFacts = IntroductionFacts()
+    result: IntroductionFacts = IntroductionFacts()
+    unsupported: UnsupportedFacts | None = None
 
 
-def read_negotiation(raw: Mapping[str, Any]) -> Negotiation:
+def read_negotiation(raw: Mapping[str, Any]) -> NegotiationFacts:
     """The negotiation from its notation in JSON."""
     error = raw.get("unsupported")
-    return Negotiation(
+    return NegotiationFacts(
         method=raw["method"],
         version=raw["version"],
-        params=Introduction(**raw.get("params", {})),
-        result=Introduction(**raw.get("result", {})),
-        unsupported=error and Unsupported(**error),
+        params=IntroductionFacts(**raw.get("params", {})),
+        result=IntroductionFacts(**raw.get("result", {})),
+        unsupported=error and UnsupportedFacts(**error),
     )
 
 
-def fitting_negotiation(root: Mapping[str, Any], negotiation: Negotiation) -> Negotiation | None:
+def fitting_negotiation(root: Mapping[str, Any], negotiation: NegotiationFacts) -> NegotiationFacts | None:
     """The part of `negotiation` that holds in the schema `root`; None if it does not."""
     definitions = schema_map(root, "$defs")
     messages = [name for name, method in methods_of(definitions) if method == negotiation.method]
@@ -77,16 +77,18 @@ def fitting_negotiation(root: Mapping[str, Any], negotiation: Negotiation) -> Ne
     )
 
 
-def _fitting_introduction(owner: str | None, stated: Introduction, definitions: Mapping[str, Any]) -> Introduction:
+def _fitting_introduction(
+    owner: str | None, stated: IntroductionFacts, definitions: Mapping[str, Any]
+) -> IntroductionFacts:
     """The properties that the definition `owner` has as objects."""
 
     def fitting(wire: str | None) -> str | None:
         return wire if owner and wire and has_property(owner, wire, "object", definitions) else None
 
-    return Introduction(capabilities=fitting(stated.capabilities), info=fitting(stated.info))
+    return IntroductionFacts(capabilities=fitting(stated.capabilities), info=fitting(stated.info))
 
 
-def _is_there(error: Unsupported, definitions: Mapping[str, Any]) -> bool:
+def _is_there(error: UnsupportedFacts, definitions: Mapping[str, Any]) -> bool:
     properties = ((error.requested, "integer"), (error.supported, "array"))
     return error.data in definitions and all(has_property(error.data, *each, definitions) for each in properties)
 
@@ -100,7 +102,7 @@ class Facts:
 
     gates: Gates = field(default_factory=dict)
     values: Gates = field(default_factory=dict)
-    negotiation: Negotiation | None = None
+    negotiation: NegotiationFacts | None = None
     sessions: SessionFacts | None = None
 
 

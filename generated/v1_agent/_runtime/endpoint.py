@@ -75,17 +75,7 @@ class Endpoint:
         self.send = Sender(transport, self._life, before_send=before_send, explain=explain).send
         self._tasks = Tasks(options.cleanup_seconds)
         self._closed: asyncio.Task[None] | None = None
-        budget: Any = getattr(transport, "budget", None)
-        limit = options.max_in_flight_bytes
-        self.in_flight = InFlight(
-            options,
-            self._life,
-            send=self.send,
-            flush=getattr(transport, "flush", None),
-            count=TextInFlight(limit) if budget is None else budget.in_flight(limit),
-            explain=explain,
-            on_refused=on_refused,
-        )
+        self.in_flight = self._requests_of_peer(explain, on_refused)
         self.handshake = self.in_flight.handshake
         self._loop = ReadLoop(
             transport,
@@ -103,6 +93,22 @@ class Endpoint:
         """The requests of this side."""
         self.hand_over_reading = self._loop.hand_over
         self.serve(on_request, on_notification)
+
+    def _requests_of_peer(
+        self, explain: Callable[[Message, Exception], Exception], on_refused: Callable[[str], None] | None
+    ) -> InFlight:
+        """What is kept of the requests of the peer, counted by the transport if its connections share memory."""
+        budget: Any = getattr(self._transport, "budget", None)
+        limit = self.options.max_in_flight_bytes
+        return InFlight(
+            self.options,
+            self._life,
+            send=self.send,
+            flush=getattr(self._transport, "flush", None),
+            count=TextInFlight(limit) if budget is None else budget.in_flight(limit),
+            explain=explain,
+            on_refused=on_refused,
+        )
 
     def serve(
         self,

@@ -47,7 +47,7 @@ class RoutedSession:
 
 
 @dataclass(slots=True)
-class _OpenRequest:
+class _RoutedRequest:
     """A request of the client, and the session that it belongs to. `made_known` is true if it has made that known."""
 
     method: str
@@ -76,7 +76,7 @@ class Sessions:
         self._limit = limit
         self._make_stream = make_stream
         self._by_name: dict[str, RoutedSession] = {}
-        self._calls: dict[object, _OpenRequest] = {}  # by the id of the request
+        self._calls: dict[object, _RoutedRequest] = {}  # by the id of the request
         self._opening = 0  # how many of them open a session
         self._asked: dict[object, str] = {}  # sessions of requests of the agent, by their ids
         self._ended: dict[str, None] = {}  # a set in order: clients may still ask for the streams of these
@@ -141,7 +141,7 @@ class Sessions:
             return
         made_known = method in SESSION_RULES.attach and name is not None and self._make_known(name)
         if request_id is not None and request_id not in self._calls:
-            self._calls[request_id] = _OpenRequest(method, name, made_known)
+            self._calls[request_id] = _RoutedRequest(method, name, made_known)
             self._opening += method in SESSION_RULES.open
 
     def _make_known(self, name: str) -> bool:
@@ -194,7 +194,7 @@ class Sessions:
         if len(self._ended) > self._limit:
             del self._ended[next(iter(self._ended))]
 
-    def _attached(self, call: _OpenRequest, session: RoutedSession | None, *, succeeded: bool) -> None:
+    def _attached(self, call: _RoutedRequest, session: RoutedSession | None, *, succeeded: bool) -> None:
         """Undo a request to take up a session that has failed, unless another one has succeeded, or still may."""
         others = [
             each
