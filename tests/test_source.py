@@ -1,4 +1,4 @@
-"""What the source of acpgen, of the runtime and of helpers keeps to: short modules and functions, and a name for each class."""
+"""What the source of acpgen, the runtime and helpers keeps to: short modules and functions, a class has its name alone."""
 
 from __future__ import annotations
 
