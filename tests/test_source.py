@@ -1,4 +1,4 @@
-"""What the source of acpgen, the runtime and helpers keeps to: short modules and functions, a class has its name alone."""
+"""What the source of acpgen, the runtime and helpers keeps to: short modules and functions, and one class a name."""
 
 from __future__ import annotations
 
