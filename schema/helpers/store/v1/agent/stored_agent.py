@@ -144,7 +144,8 @@ class StoredAgent(TurnAgent):
         """Check a value against what is offered, leave it to `on_config_option`, and save the session."""
         active, name = self.session(params.session_id), params.config_id
         option = next((each for each in self.config_options(active) if each.id == name), None)
-        await self.on_config_option(active, name, check_choice(option, name, params.value))
+        value: object = getattr(params, "value", None)  # a package that is open takes values of other types
+        await self.on_config_option(active, name, check_choice(option, name, value))
         await active.save()
         return SetSessionConfigOptionResponse(config_options=[*self.config_options(active)])
 
