@@ -37,7 +37,9 @@ PUBLISHED_KILLS = 50 if DEEP else 3
 """How often each of the two published ones is killed, which take long to start."""
 TURNS = 12
 """The turns of a session."""
-SECONDS = 3600.0
+SECONDS = 3600.0 if DEEP else 600.0
+OPENINGS = 100
+"""How often to open a session may fail in a row."""
 
 
 class Executioner:
@@ -137,11 +139,10 @@ class Conversation:
 
     async def opened(self, keeper: Any) -> Any:
         """A session: to open one is no prompt, and may be tried again."""
-        while True:
-            try:
+        for _ in range(OPENINGS):
+            with suppress(self.executioner.acp.ConnectionClosed):
                 return await keeper.open(self.cwd)
-            except self.executioner.acp.ConnectionClosed:
-                continue
+        raise AssertionError("no session could be opened")
 
     async def turn(self, session: Any) -> None:
         """A turn, and a check of what an interruption says; a prompt is sent once."""
