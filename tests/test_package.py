@@ -141,7 +141,7 @@ def test_the_command_for_a_checkout_builds_a_package(unpacked: Path, programs: P
 
 
 def test_the_command_for_the_tests_is_what_ci_calls() -> None:
-    """Something runs beside `nox`, within a limit, and so its installation is a line of its own."""
+    """`nox` has a limit there, and so its installation is a line of its own."""
     install, _, nox = TEST.rpartition(" && ")
     script = REPOSITORY / ".ci" / "run"
     if script.exists():  # not part of the sdist

@@ -170,6 +170,8 @@ class Conversation:
         async with (spawned := acp.spawn_agent(kind, executioner.command, env=executioner.env, stderr="log")):
             await spawned.handler.start("tests", "1")
             fresh = await spawned.handler.load(session.id, self.cwd)
+            while not session.is_open:  # the agent was killed after the last turn, and the replay is not over
+                await asyncio.sleep(0.01)
             found, expected = by_prompt(session.state), by_prompt(fresh.state)
         for name in names:
             if name in self.ended:
