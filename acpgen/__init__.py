@@ -5,4 +5,4 @@ import sys
 if sys.version_info < (3, 10):
     raise ImportError(f"acpgen needs Python 3.10 or later, and this is {sys.version.split()[0]}")
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
