@@ -61,6 +61,24 @@ async def bridged(both: Pair, entry: Any, **limits: Any) -> AsyncGenerator[Any, 
         await bridge.close()
 
 
+def test_what_is_offered_while_the_endpoint_closes_is_ended(acp: ModuleType) -> None:
+    """Nobody would end it later."""
+    from tests.mcp_tools import Tools
+
+    tools = Tools()
+
+    async def main() -> None:
+        endpoint = helper(acp, "mcp_endpoint").McpEndpoint()
+        offering = asyncio.ensure_future(endpoint.offer(tools.server()))
+        await asyncio.sleep(0)
+        await endpoint.close()
+        with pytest.raises(RuntimeError, match="closed before it served tools"):
+            await offering
+        assert tools.entered == tools.left
+
+    run(main())
+
+
 # --- The client offers at a URL what the agent does not take through the connection -----------------------------------
 
 

@@ -43,7 +43,9 @@ class McpEndpoint:
         self._listener: _Listener | None = None
 
     async def offer(self, server: Any, *, name: str | None = None) -> McpServerHttp:
-        """Start to serve, and return the entry for `mcp_servers`. Raises `TypeError` for what is no server.
+        """Start to serve, and return the entry for `mcp_servers`.
+
+        Raises `TypeError` for what is no server, and `RuntimeError` if the endpoint is closed meanwhile.
 
         `server` is an `MCPServer` or a `Server` of the package `mcp`, or a `FastMCP` of the package `fastmcp` (4 or
         later). `name` is shown to people; by default it is that of the server. The entry has the token.
@@ -51,7 +53,8 @@ class McpEndpoint:
         low = low_level(server)
         if self._listener is None:
             self._listener = _Listener(self._answer)
-        origin = f"{_HOST}:{self._listener.port}"
+        listener = self._listener
+        origin = f"{_HOST}:{listener.port}"
         manager = StreamableHTTPSessionManager(
             low,
             security_settings=TransportSecuritySettings(allowed_hosts=[origin]),
@@ -62,6 +65,9 @@ class McpEndpoint:
             f"Bearer {token_urlsafe()}", manager, HeldContext(manager.run(), name=f"the MCP server {low.name}")
         )
         await mount.running.start()
+        if self._listener is not listener:
+            await mount.running.stop()
+            raise RuntimeError(f"the endpoint was closed before it served {low.name}")
         path = f"/mcp/{token_hex(8)}"
         self._mounts[path] = mount
         header = HttpHeader(name="Authorization", value=mount.authorization)
