@@ -74,6 +74,27 @@ def test_all_that_agents_do(acp: Any) -> None:
         assert [each["kind"] for each in questions[0]["options"]] == ["allow_once", "reject_always"]
 
 
+def test_what_waits_can_be_cancelled_as_a_message_comes(acp: Any) -> None:
+    """`wait_for` of Python 3.11 would go on."""
+
+    async def main() -> None:
+        async with scripted(acp, everything) as (agent, editor, _):
+
+            def cancel() -> bool:
+                return "_note" in editor.received[-1].values() and waiting.cancel()
+
+            cancelling = asyncio.ensure_future(editor.until(cancel))
+            waiting = asyncio.ensure_future(editor.until(lambda: False))
+            await asyncio.sleep(0)
+            await agent.notify("_note")
+            await cancelling
+            done, _ = await asyncio.wait({waiting}, timeout=5)
+            assert waiting in done
+            assert waiting.cancelled()
+
+    run(main())
+
+
 def test_what_was_not_advertised_is_noted(acp: Any) -> None:
     """Methods and values, of both ends; not what was advertised."""
     helpers = helpers_of(acp)

@@ -108,13 +108,19 @@ class ScriptedPeer:
         return [each.get("params") for each in self.received if each.__class__ is dict and each.get("method") == method]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until `condition` is true; it is asked after each message. Raises `ConnectionError` at the end."""
+        """Wait until `condition` is true; it is asked after each message. Raises `ConnectionError` at the end.
+
+        Raises `asyncio.TimeoutError` if no message comes for `wait_seconds`.
+        """
         while not condition():
             if self.is_closed:
                 raise ConnectionError("the other side has closed the connection")
             if self._news is None:
                 self._news = asyncio.get_running_loop().create_future()
-            await asyncio.wait_for(asyncio.shield(self._news), self.wait_seconds)
+            # `wait_for` of Python 3.11 loses a cancellation that comes with the news
+            done, _ = await asyncio.wait({self._news}, timeout=self.wait_seconds)
+            if not done:
+                raise asyncio.TimeoutError
 
     async def call(self, method: str, count: int = 1) -> Any:
         """Wait for the call number `count` of a method, from 1 on; returns its params."""
