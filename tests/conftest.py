@@ -72,6 +72,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return bool(is_left_out) or not all(mark in text for mark in wanted) or None
 
 
+_running: set[str] = set()  # in the process that reports: the tests that have begun and not ended
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _running.add(nodeid)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    _running.discard(nodeid)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where a run is interrupted, as it hangs, say in which tests."""
+    if _running:
+        terminalreporter.section("not ended")
+        for nodeid in sorted(_running):
+            terminalreporter.line(nodeid)
+
+
 SAMPLED = {
     "test_benchmarks::test_a_part_gives_all_its_rows": 3,
     "test_conversations": 3,
