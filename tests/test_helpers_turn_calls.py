@@ -187,6 +187,37 @@ def test_what_is_open_at_the_end_has_failed(acp: Any) -> None:
     assert seen.calls == [*started, (None, "completed"), (None, "failed"), (None, "failed")]
 
 
+def test_a_task_that_goes_on_after_the_work_leaves_no_call_open(acp: Any) -> None:
+    """Whatever it starts is ended, until it can start no more."""
+    ends: list[str] = []
+
+    async def goes_on(agent: Any, helpers: Any) -> None:
+        try:
+            for number in range(1000):
+                await helpers.ToolCalls(agent.client, "s", agent.turns).start(f"{number}", "Read")
+                await asyncio.sleep(0)
+        except RuntimeError as error:
+            ends.append(str(error))
+
+    async def work(agent: Any, params: Any, helpers: Any) -> None:
+        tasks.append(asyncio.create_task(goes_on(agent, helpers)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def client(talk: Talk) -> None:
+        await talk.prompt()
+        await talk.end()
+        await asyncio.wait(tasks)
+        await talk.peer.request(9, "_last")
+        await talk.until(lambda message: message.get("id") == 9)
+
+    tasks: list[asyncio.Task[None]] = []
+    seen, _ = talk(acp, work, client)
+    assert len(seen.calls) > 1
+    assert seen.calls.count(("Read", "in_progress")) == seen.calls.count((None, "failed"))
+    assert "has ended" in ends[0]
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_a_call_that_has_ended_with_its_turn_reports_nothing_more(acp: Any, is_cancelled: bool) -> None:
     kept: list[Any] = []
