@@ -19,7 +19,7 @@ WORKERS = {
 
 def measure(lab: Lab) -> list[Measure]:
     """The microseconds that all messages take together."""
-    package = lab.package
+    package = lab.package_of_both_sides  # the messages are of both directions
     workers = {who: script for who, (script, needs) in WORKERS.items() if needs is None or lab.peers.has(needs)}
     contenders = {who: partial(_sample, lab, who, script, str(package)) for who, script in workers.items()}
     return measures("codec", dict.fromkeys(SUMS.values(), "µs"), interleave(contenders, lab.sizes.rounds))

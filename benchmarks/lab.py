@@ -79,10 +79,10 @@ class Lab:
         return self._built("with_bytecode/demo", "--role", "agent", "--protocol", "1")
 
     @cached_property
-    def package_for_remote(self) -> Path:
-        """The package for both sides of remote connections, of protocol 1."""
+    def package_of_both_sides(self) -> Path:
+        """The package for both sides, also of remote connections, of protocol 1."""
         parts = ("--with", "turns", "--with", "sessions", "--with", "remote")
-        return self._built("for_remote/demo", "--role", "both", *parts, "--protocol", "1")
+        return self._built("both_sides/demo", "--role", "both", *parts, "--protocol", "1")
 
     def _built(self, path: str, *options: str) -> Path:
         out = self.folder / path

@@ -72,7 +72,7 @@ def _sample(lab: Lab, sdk: str, way: Way) -> Sample:
     sizes = lab.sizes
     numbers = map(str, (sizes.remote_updates, sizes.remote_trips, sizes.remote_warm_up))
     with _served(lab, f"app_{sdk}", way) as url:
-        worker = lab.in_python(f"workers/remote_{sdk}.py", url, *numbers, lab.package_for_remote.parent)
+        worker = lab.in_python(f"workers/remote_{sdk}.py", url, *numbers, lab.package_of_both_sides.parent)
         found = json.loads(run_for_output(worker))
     return {way.named(quantity): found[key] for quantity, key in KEYS.items()}
 
@@ -87,7 +87,7 @@ def _sample_alone(lab: Lab, way: Way) -> Sample:
 @contextlib.contextmanager
 def _served(lab: Lab, application: str, way: Way) -> Generator[str, None, None]:
     """A server: the URL of the application. The end of the block ends it."""
-    command = lab.in_python("agents/serve.py", lab.package_for_remote.parent, application, way.server)
+    command = lab.in_python("agents/serve.py", lab.package_of_both_sides.parent, application, way.server)
     with lab.log.open("wb") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, env=environment(), start_new_session=True
