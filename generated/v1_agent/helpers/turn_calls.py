@@ -41,12 +41,14 @@ class ToolCalls:
 
     @explains
     def __init__(self, client: RemoteClient, session_id: str, turns: TurnQueue) -> None:
-        """Raises `RuntimeError` if no turn runs in the session."""
+        """Raises `RuntimeError` if no turn runs in the session, or the work of its turn has ended."""
         self._client = client
         self._session_id = session_id
         self._calls: dict[str, RunningToolCall] = {}
         self._is_over = False
         turn = turns.running(session_id)
+        if not turn.is_working:  # nobody would end the calls
+            raise RuntimeError(f"the turn of session_id {session_id!r:.80} has ended")
         turn.at_end = (*turn.at_end, self._end_all)
 
     def __getitem__(self, id: str) -> RunningToolCall:  # noqa: A002

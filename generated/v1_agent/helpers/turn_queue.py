@@ -72,6 +72,11 @@ class QueuedTurn:
         self._admitted: asyncio.Future[None] = loop.create_future()
         self._worker: asyncio.Task[Any] | None = None
 
+    @property
+    def is_working(self) -> bool:
+        """True while its work runs; false also while its end is reported."""
+        return self._worker is not None and not self._worker.done()
+
     def admit(self) -> None:
         """End the wait for earlier prompts."""
         if not self._admitted.done():
