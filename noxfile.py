@@ -165,7 +165,8 @@ def deep(session: nox.Session) -> None:
     """Run all tests, with many more values and hostile schemas than CI has, the same each time; takes hours."""
     _install_all(session)
     session.env["ACPGEN_DEEP"] = "1"
-    session.run("pytest", "-n", str(WORKERS), "--dist", "loadfile", *session.posargs)
+    # some tests take an hour there
+    session.run("pytest", "-n", str(WORKERS), "--dist", "loadfile", "--timeout=14400", *session.posargs)
 
 
 @nox.session(python=MAIN, default=False)

@@ -74,7 +74,7 @@ def test_what_is_offered_while_the_endpoint_closes_is_ended(acp: ModuleType) -> 
         await endpoint.close()
         with pytest.raises(RuntimeError, match="closed before it served tools"):
             await offering
-        assert tools.entered == tools.left
+        assert (tools.entered, tools.left) == (1, 1)
 
     run(main())
 

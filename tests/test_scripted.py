@@ -88,8 +88,7 @@ def test_what_waits_can_be_cancelled_as_a_message_comes(acp: Any) -> None:
             await asyncio.sleep(0)
             await agent.notify("_note")
             await cancelling
-            done, _ = await asyncio.wait({waiting}, timeout=5)
-            assert waiting in done
+            await asyncio.wait({waiting})
             assert waiting.cancelled()
 
     run(main())

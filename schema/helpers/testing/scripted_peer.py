@@ -108,9 +108,9 @@ class ScriptedPeer:
         return [each.get("params") for each in self.received if each.__class__ is dict and each.get("method") == method]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until `condition` is true; it is asked after each message. Raises `ConnectionError` at the end.
+        """Wait until `condition` is true; it is asked after each message.
 
-        Raises `asyncio.TimeoutError` if no message comes for `wait_seconds`.
+        Raises `ConnectionError` at the end, and `asyncio.TimeoutError` if no message comes for `wait_seconds`.
         """
         while not condition():
             if self.is_closed:
