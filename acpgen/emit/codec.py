@@ -1,13 +1,11 @@
-"""Views for the templates of `codec.py`: a decoder and an encoder for each definition, and the tables of both."""
+"""The text of `codec.py`: a decoder and an encoder for each definition, laid out as black does it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
 
 from acpgen.emit.classes import Classes
-from acpgen.emit.conversions import READERS, TYPES, DecodeExpressions, TagTable, Writing, decoder, encoder
+from acpgen.emit.conversions import READERS, TYPES, DecodeExpressions, Writing, decoder, encoder
 from acpgen.emit.properties import Properties
 from acpgen.emit.source import (
     LINE_LENGTH,
@@ -18,242 +16,177 @@ from acpgen.emit.source import (
     function_header,
     hint,
     identifier,
+    lines,
     literal,
     tuple_of,
 )
 from acpgen.ir import model as ir
 
-
-@dataclass(frozen=True, slots=True)
-class FieldLine:
-    """A name and the expression for its value; `fetch` is that of a variable `value` in it, which it tests first.
-
-    `whole` is the expression with `fetch` in it, used where it fits. It is None for an optional property, so that a
-    long default changes no code.
-    """
-
-    name: Code
-    expression: Code
-    fetch: Code | None = None
-    whole: Code | None = None
-
-    @property
-    def assignment(self) -> Code:
-        """The statement that sets the attribute of the result; that of the variable goes before it if it must."""
-        start = f"result.{self.name}"
-        if self.whole is not None and 4 + len(f"{start} = {self.whole}") <= LINE_LENGTH:
-            return Code(f"{start} = {self.whole}")
-        statement = assigned(start, self.expression, indent=4)
-        return statement if self.fetch is None else Code(f"value = {self.fetch}\n    {statement}")
+_DATA = "    data: Any = raw if raw.__class__ is dict else json_object(raw)"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalLine:
-    """An attribute that is encoded only if it is set."""
+class CodecText:
+    """Print the functions for the definitions of one model."""
 
-    name: Code
-    wire: Code
-    expression: Code
+    def __init__(self, model: ir.Model) -> None:
+        self.reading = DecodeExpressions(model)
+        self.classes = Classes(model)
+        self._writing = Writing(model)
+        self._properties = Properties(self.reading)
 
-    @property
-    def assignment(self) -> Code:
-        """The statement that adds the attribute to the dict."""
-        return assigned(f"data[{self.wire}]", self.expression, indent=8)
+    def decoder(self, definition: ir.Definition) -> Code:
+        """The decoder of a definition that needs one of its own: a function, or a statement that makes it."""
+        match definition:
+            case ir.Struct():
+                return self._class_decoder(definition)
+            case ir.Enum():
+                return self._enum_decoder(definition)
+            case ir.TaggedUnion():
+                return self._tagged_decoder(definition)
+            case ir.UntaggedUnion(members=[only]):
+                return Code(f"{_made(definition)}{self.reading.reader(only.type)}")
+            case ir.UntaggedUnion(members=members):
+                return self._by_fit(f"{_made(definition)}by_fit(", [literal(definition.name)], members)
+            case ir.Alias(name=name):
+                read = self.reading.read(ir.Ref(name), "raw")
+                return Code(f"def {decoder(name)}(raw: Any) -> {type_name(name)}:\n    return {read}")
 
+    # --- Classes ---
 
-class DefinitionCodec:
-    """The base of the views: one definition."""
-
-    template: ClassVar[str] = "codec/alias.jinja"
-    """The template of the decoder of this kind of definition."""
-
-    def __init__(self, definition: ir.Definition, reading: DecodeExpressions, writing: Writing) -> None:
-        self.definition = definition
-        self._reading = reading
-        self._writing = writing
-        self.hint = hint(ir.Ref(definition.name), module=TYPES)
-        self.decoder = decoder(definition.name)
-
-
-class AliasCodec(DefinitionCodec):
-    """An alias that needs a decoder of its own."""
-
-    @property
-    def read(self) -> Code:
-        """The decode expression of `raw`."""
-        return self._reading.read(ir.Ref(self.definition.name), "raw")
-
-
-class EnumCodec(DefinitionCodec):
-    """A closed enum, or an opened one that reports unknown values."""
-
-    template = "codec/enum.jinja"
-
-    def __init__(self, definition: ir.Enum, reading: DecodeExpressions, writing: Writing) -> None:
-        super().__init__(definition, reading, writing)
-        known, values = reading.known_texts(definition.name), f"get_args({self.hint})"
-        self.constants = Code(f"{known}: Final[tuple[{self.hint}, ...]] = {values}") if known else None
-        """The statement for the tuple of constants, if decoders of properties use it."""
-        start = f"{self.decoder}: Reader[{self.hint}] = "
-        self.made = Code(f"{start}one_of({known or values})")
-        """The statement that makes the decoder."""
-        if definition.open:
-            parts = [READERS[definition.primitive], *(literal(member.value) for member in definition.members)]
-            self.made = enclosed(f"{start}open_choice(", parts, ")", indent=0)
-
-
-class StructCodec(DefinitionCodec):
-    """A class: a decode and an encode expression for each attribute."""
-
-    template = "codec/decode_struct.jinja"
-    definition: ir.Struct
-
-    def __init__(self, definition: ir.Struct, reading: DecodeExpressions, writing: Writing) -> None:
-        super().__init__(definition, reading, writing)
-        self.encoder = encoder(definition.name)
-        self.decoder_header = function_header(self.decoder, "raw: Any", self.hint)
-        self.encoder_header = function_header(self.encoder, f"value: {self.hint}", "dict[str, Any]")
-        self.bare_decoder = assigned(f"{self.decoder}: Final", f"partial(decode_bare, {self.hint})", indent=0)
-        """The statement that makes the decoder from that of the shared base."""
-        self.result = Code("opened(result)" if definition.name in reading.watched else "result")
-        """The expression of the result; the class of a tag that only an opened union admits is reported."""
-        self.rejects = condition_test(definition.rejects) if definition.rejects is not None else None
-        """The condition for objects that the schema excludes, if there is one."""
-        self.rejection = literal(f"{definition.name}, from which this object is excluded")
-        """The expectation in the error for an excluded object."""
-
-    @cached_property
-    def fields(self) -> list[FieldLine]:
-        """The attributes of the result with their decode expressions."""
-        properties = Properties(self._reading)
-        lines = [
-            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each), properties.whole(each))
-            for each in self.definition.fields
-        ]
-        if self.definition.keeps_extra:
-            known = [literal(field.wire) for field in self.definition.fields]
-            test = f" if name not in {{{', '.join(known)}}}" if known else ""
-            extra = Code(f"{{name: item for name, item in data.items(){test}}}")
-            lines.append(FieldLine(identifier(ir.EXTRA_FIELD), extra))
-        return lines
-
-    def is_bare(self, classes: Classes) -> bool:
+    def is_bare(self, struct: ir.Struct) -> bool:
         """True if the functions of the shared base do for this class."""
-        return classes.adds_nothing(self.definition) and self.result == "result"
+        return self.classes.adds_nothing(struct) and struct.name not in self.reading.watched
 
-    @property
-    def start(self) -> Code:
-        """The statement that creates the dict with all attributes that are always encoded."""
-        return enclosed("data: dict[str, Any] = {", self._always, "}", indent=4)
+    def bare_functions(self, shared: ir.Struct) -> Iterator[Code]:
+        """The functions of the shared base."""
+        header = "def decode_bare(kind: type[Bare], raw: Any) -> Bare:"
+        yield lines(header, _DATA, "    result = new(kind)", *self._attributes(shared), "    return result")
+        yield lines(f"def encode_bare(value: {type_name(shared.name)}) -> dict[str, Any]:", *self._encoding(shared))
 
-    @cached_property
-    def _always(self) -> list[str]:
-        extra = ["**value.extra"] if self.definition.keeps_extra else []
-        return extra + [
-            f"{literal(each.wire)}: {self._writing.write(each.type, f'value.{each.name}')}"
-            for each in self.definition.fields
-            if not each.may_be_unset
-        ]
+    def _class_decoder(self, struct: ir.Struct) -> Code:
+        made, attributes = type_name(struct.name), self._attributes(struct)
+        header = function_header(decoder(struct.name), "raw: Any", made)
+        if not attributes:
+            return lines(header, "    json_object(raw)", f"    return {made}()")
+        # the class of a tag that only an opened union admits is reported
+        result = "opened(result)" if struct.name in self.reading.watched else "result"
+        start = [header, _DATA, *_rejection(struct), f"    result = new({made})"]
+        return lines(*start, *attributes, f"    return {result}")
 
-    @property
-    def whole(self) -> Code | None:
-        """The single statement that encodes the object, if one is enough."""
-        match self.optional:
+    def _attributes(self, struct: ir.Struct) -> list[str]:
+        """The statements that set the attributes of the result."""
+        found = [self._attribute(field) for field in struct.fields]
+        if struct.keeps_extra:
+            known = ", ".join(literal(field.wire) for field in struct.fields)
+            test = f" if name not in {{{known}}}" if known else ""
+            rest = f"{{name: item for name, item in data.items(){test}}}"
+            found.append(f"    {assigned(f'result.{ir.EXTRA_FIELD}', rest, indent=4)}")
+        return found
+
+    def _attribute(self, field: ir.Field) -> str:
+        """The value of a required property is fetched where it is tested, if that fits; else in a line of its own.
+
+        That of an optional one always is, so that a long default changes no code.
+        """
+        start, whole = f"result.{identifier(field.name)}", self._properties.whole(field)
+        if whole is not None and len(line := f"    {start} = {whole}") <= LINE_LENGTH:
+            return line
+        statement = f"    {assigned(start, self._properties.read(field), indent=4)}"
+        fetch = self._properties.fetch(field)
+        return statement if fetch is None else f"    value = {fetch}\n{statement}"
+
+    def encoder(self, struct: ir.Struct) -> Code:
+        """The function that encodes a class."""
+        header = function_header(encoder(struct.name), f"value: {type_name(struct.name)}", "dict[str, Any]")
+        return lines(header, *self._encoding(struct))
+
+    def _encoding(self, struct: ir.Struct) -> Iterator[str]:
+        """The statements of this function. An attribute that may be unset is encoded only if it is set."""
+        always = [self._entry(field) for field in struct.fields if not field.may_be_unset]
+        always = ["**value.extra", *always] if struct.keeps_extra else always
+        match [field for field in struct.fields if field.may_be_unset]:
             case []:
-                return enclosed("return {", self._always, "}", indent=4)
-            case [only] if not self._always:
-                return Code(f"return {{}} if {only.name} is UNSET else {{{only.wire}: {only.expression}}}")
-            case _:
-                return None
+                yield f"    {enclosed('return {', always, '}', indent=4)}"
+            case [only] if not always:
+                yield f"    return {{}} if {_source(only)} is UNSET else {{{self._entry(only)}}}"
+            case [*optional, last]:
+                yield f"    {enclosed('data: dict[str, Any] = {', always, '}', indent=4)}"
+                needs_no_encoding = self._writing.is_plain(last.type)
+                for field in optional if needs_no_encoding else [*optional, last]:
+                    yield f"    if {_source(field)} is not UNSET:"
+                    yield f"        {assigned(f'data[{literal(field.wire)}]', self._written(field), indent=8)}"
+                entry = f" if {_source(last)} is UNSET else {{**data, {self._entry(last)}}}"
+                yield f"    return data{entry if needs_no_encoding else ''}"
 
-    @cached_property
-    def optional(self) -> list[OptionalLine]:
-        """The attributes that are encoded only if they are set."""
-        fields = [(each, f"value.{each.name}") for each in self.definition.fields if each.may_be_unset]
-        return [
-            OptionalLine(identifier(source), literal(each.wire), self._writing.write(each.type, source))
-            for each, source in fields
+    def _entry(self, field: ir.Field) -> str:
+        return f"{literal(field.wire)}: {self._written(field)}"
+
+    def _written(self, field: ir.Field) -> Code:
+        return self._writing.write(field.type, _source(field))
+
+    # --- Enums and unions ---
+
+    def _enum_decoder(self, enum: ir.Enum) -> Code:
+        """A closed enum, or an opened one that reports unknown values."""
+        values = f"get_args({type_name(enum.name)})"
+        if enum.open:
+            parts = [READERS[enum.primitive], *(literal(member.value) for member in enum.members)]
+            return enclosed(f"{_made(enum)}open_choice(", parts, ")", indent=0)
+        if (known := self.reading.known_texts(enum.name)) is None:
+            return Code(f"{_made(enum)}one_of({values})")
+        constants = f"{known}: Final[tuple[{type_name(enum.name)}, ...]] = {values}"
+        return lines(constants, f"{_made(enum)}one_of({known})")
+
+    def _tagged_decoder(self, union: ir.TaggedUnion) -> Code:
+        """A table from tags to decoders; where the tag alone does not decide, also the members that are tried."""
+        by_tag = [f"    {literal(each.tag)}: {decoder(each.target)}," for each in union.variants]
+        if table := self.reading.tag_table(union.name):
+            start = f"{table.name}: Final[dict[str, Reader[{type_name(union.name)}]]] = {{"
+            other = [decoder(union.other.target)] if union.other else []
+            parts = [literal(union.name), table.tag, table.name, *other]
+            return lines(start, *by_tag, "}", enclosed(f"{_made(union)}by_tag(", parts, ")", indent=0))
+        tag, tags = union.tag, ", ".join(repr(variant.tag) for variant in union.variants)
+        members = [
+            each if isinstance(each, ir.Candidate) else ir.Candidate(type=each.type, required=(tag,), doc=each.doc)
+            for each in union.fallbacks
         ]
+        expected = literal(f"{union.name} ({tag}: {tags}, …)")
+        table_lines = "\n    ".join(["{", *by_tag, "}"])
+        return self._by_fit(f"{_made(union)}by_tag_or_fit(", [expected, literal(tag), table_lines], members)
 
-    @cached_property
-    def last(self) -> OptionalLine | None:
-        """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
-        types = [each.type for each in self.definition.fields if each.may_be_unset]
-        return self.optional[-1] if types and self._writing.is_plain(types[-1]) else None
+    def _by_fit(self, start: str, arguments: Sequence[str], members: Sequence[ir.Candidate]) -> Code:
+        """A call whose last arguments are the members that are tried in order: one argument a line."""
+        candidates = (f"    {each}" for each in self._candidates(members))
+        return lines(start, *(f"    {each}," for each in arguments), *candidates, ")")
 
-
-class UnionCodec(DefinitionCodec):
-    """A union without a tag: candidates, tried in order."""
-
-    template = "codec/untagged_union.jinja"
-    definition: ir.UntaggedUnion | ir.TaggedUnion
-
-    @property
-    def candidates(self) -> tuple[ir.Candidate, ...]:
-        """The members in the order in which they are tried."""
-        assert isinstance(self.definition, ir.UntaggedUnion)
-        return self.definition.members
-
-    @property
-    def single(self) -> Code | None:
-        """The decoder of the only member; None if there are several."""
-        return self._reading.reader(self.candidates[0].type) if len(self.candidates) == 1 else None
-
-    @property
-    def candidate_lines(self) -> list[Code]:
-        """The candidates: name, reader, required properties."""
-        return [self._candidate(each) for each in self.candidates]
-
-    def _candidate(self, candidate: ir.Candidate) -> Code:
-        name, required = literal(str(hint(candidate.type))), tuple_of(map(literal, candidate.required))
-        return enclosed("(", [name, self._candidate_reader(candidate), required], "),", indent=4)
-
-    def _candidate_reader(self, candidate: ir.Candidate) -> Code:
-        """The decoder of a member. If a member takes any JSON, a class matches only if it keeps all properties."""
-        read = self._reading.reader(candidate.type)
-        takes_any = any(isinstance(self._reading.resolved(each.type), ir.AnyJson) for each in self.candidates)
-        if not takes_any or self._writing.is_plain(candidate.type):
-            return read
-        return Code(f"lambda value: kept_whole(value, {read}, encode)")
-
-    @property
-    def expected(self) -> Code:
-        """The expectation in the error, as a literal."""
-        return literal(self.definition.name)
+    def _candidates(self, members: Sequence[ir.Candidate]) -> Iterator[Code]:
+        """The name of each member, its reader, and its required properties."""
+        takes_any = any(isinstance(self.reading.resolved(each.type), ir.AnyJson) for each in members)
+        for each in members:
+            read = self.reading.reader(each.type)
+            if takes_any and not self._writing.is_plain(each.type):  # a class fits only if it keeps all properties
+                read = Code(f"lambda value: kept_whole(value, {read}, encode)")
+            parts = [literal(str(hint(each.type))), read, tuple_of(map(literal, each.required))]
+            yield enclosed("(", parts, "),", indent=4)
 
 
-class TaggedUnionCodec(UnionCodec):
-    """A union with a tag: a table from tags to decoders, then the members without a tag."""
+def type_name(name: str) -> Code:
+    """The type of values of the definition `name`."""
+    return hint(ir.Ref(name), module=TYPES)
 
-    template = "codec/tagged_union.jinja"
-    definition: ir.TaggedUnion
 
-    @property
-    def table(self) -> TagTable | None:
-        """The table of decoders, if the tag alone decides."""
-        return self._reading.tag_table(self.definition.name)
+def _made(definition: ir.Definition) -> str:
+    """The start of the statement that makes a decoder."""
+    return f"{decoder(definition.name)}: Reader[{type_name(definition.name)}] = "
 
-    @property
-    def made(self) -> Code:
-        """The statement that makes the decoder from the table."""
-        assert self.table
-        other = [decoder(self.definition.other.target)] if self.definition.other else []
-        parts = [self.expected, self.table.tag, self.table.name, *other]
-        return enclosed(f"{self.decoder}: Reader[{self.hint}] = by_tag(", parts, ")", indent=0)
 
-    @property
-    def candidates(self) -> tuple[ir.Candidate, ...]:
-        """The members that are tried if the tag does not decide."""
-        tag = (self.definition.tag,)
-        return tuple(
-            each if isinstance(each, ir.Candidate) else ir.Candidate(type=each.type, required=tag, doc=each.doc)
-            for each in self.definition.fallbacks
-        )
+def _source(field: ir.Field) -> Code:
+    return identifier(f"value.{field.name}")
 
-    @property
-    def expected(self) -> Code:
-        """The expectation in the error: the union, and its known tags if other members are tried, too."""
-        if self.table:
-            return literal(self.definition.name)
-        tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
-        return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
+
+def _rejection(struct: ir.Struct) -> list[str]:
+    """The refusal of an object that the schema excludes."""
+    if struct.rejects is None:
+        return []
+    expected = literal(f"{struct.name}, from which this object is excluded")
+    return [f"    if {condition_test(struct.rejects)}:", f"        raise unfit({expected}, raw)"]

@@ -1,15 +1,15 @@
-"""The view of `codec.py`: functions for what the roles receive and send."""
+"""The functions of `codec.py`: those for what the roles receive and send."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from acpgen.emit.classes import Classes
-from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
-from acpgen.emit.conversions import DecodeExpressions, NamedReader, Writing, named_reader
+from jinja2 import Environment
+
+from acpgen.emit.codec import CodecText, type_name
+from acpgen.emit.conversions import DecodeExpressions, decoder, encoder, named_reader
 from acpgen.emit.imports import entry_lines
-from acpgen.emit.source import Code, hint
+from acpgen.emit.source import Code, assigned, hint, lines
 from acpgen.emit.types import alias_target
 from acpgen.ir import model as ir
 from acpgen.ir import names
@@ -17,87 +17,62 @@ from acpgen.ir.order import members, reachable, types_in, types_of
 from acpgen.ir.relations import resolved
 from acpgen.roles import RoleRecord
 
-_KINDS: dict[type, type[DefinitionCodec]] = {
-    ir.Struct: StructCodec,
-    ir.Enum: EnumCodec,
-    ir.TaggedUnion: TaggedUnionCodec,
-    ir.UntaggedUnion: UnionCodec,
-}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodecView:
-    """The definitions that a package decodes, the classes that it encodes, and the readers of bounded scalars.
-
-    `bare` has the classes that only have the property of `shared`, the class from which most others derive. `decoders`
-    has the types other than classes that the module decodes, each with its reader, in lines.
-    """
-
-    decoded: Sequence[DefinitionCodec]
-    encoded: Sequence[StructCodec]
-    named: Sequence[NamedReader]
-    bare: Collection[str]
-    shared: StructCodec | None
-    decoders: Sequence[Code]
-
-    @property
-    def parts(self) -> Iterator[tuple[str, DefinitionCodec]]:
-        """The functions in the order of the definitions: the template and the view of each."""
-        for view in {view.definition.name: view for view in (*self.decoded, *self.encoded)}.values():
-            if view.definition.name not in self.bare:
-                if view in self.decoded:
-                    yield view.template, view
-                if view in self.encoded:
-                    yield "codec/encode_struct.jinja", view
-
-    @property
-    def bare_decoded(self) -> list[DefinitionCodec]:
-        """The bare classes that the module decodes."""
-        return [view for view in self.decoded if view.definition.name in self.bare]
-
-    @property
-    def bare_encoded(self) -> list[StructCodec]:
-        """Those that it encodes."""
-        return [view for view in self.encoded if view.definition.name in self.bare]
-
-
-def codec_view(model: ir.Model, received: Collection[str], sent: Collection[str]) -> CodecView:
-    """The view of the module with functions for what is `received` and for what is `sent`."""
-    classes, reading, writing = Classes(model), DecodeExpressions(model), Writing(model)
-    views = [_KINDS.get(type(each), AliasCodec)(each, reading, writing) for each in model.definitions]
-    bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
-    decoded = [each for each in views if each.definition.name in received]
-    encoded = [each for each in views if each.definition.name in sent]
-    return CodecView(
-        decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
-        encoded=[each for each in encoded if isinstance(each, StructCodec)],
-        named=_named(each.definition for each in decoded),
-        bare=bare,
-        shared=StructCodec(classes.shared, reading, writing) if bare and classes.shared else None,
-        decoders=entry_lines(_table(decoded, model, reading)),
+def codec_body(environment: Environment, model: ir.Model, received: Collection[str], sent: Collection[str]) -> Code:
+    """The module with functions for what is `received` and for what is `sent`, without its imports."""
+    text = CodecText(model)
+    read = [each for each in model.definitions if each.name in received]
+    decoded = {each.name: each for each in read if text.reading.has_decoder(each.name)}
+    encoded = {each.name: each for each in model.definitions if each.name in sent and isinstance(each, ir.Struct)}
+    bare = {each.name for each in model.definitions if isinstance(each, ir.Struct) and text.is_bare(each)}
+    shared = text.classes.shared
+    body = environment.get_template("codec_body.jinja").render(
+        functions=[*_named(read), *_functions(text, decoded, encoded, bare)],
+        base=type_name(shared.name) if bare and shared else None,
+        decoders=entry_lines(_table(read, model, text.reading)),
     )
+    return Code(body)
+
+
+def _functions(
+    text: CodecText, decoded: Mapping[str, ir.Definition], encoded: Mapping[str, ir.Struct], bare: Collection[str]
+) -> Iterator[Code]:
+    """The functions in the order of the definitions; those of `bare` classes, which share two, come first."""
+    if bare and text.classes.shared:
+        yield from text.bare_functions(text.classes.shared)
+        types = [(decoder(name), f"partial(decode_bare, {type_name(name)})") for name in decoded if name in bare]
+        types += [(encoder(name), "encode_bare") for name in encoded if name in bare]
+        if types:
+            yield lines(*(assigned(f"{function}: Final", made, indent=0) for function, made in types))
+    for name, definition in {**decoded, **encoded}.items():
+        if name not in bare and name in decoded:
+            yield text.decoder(definition)
+        if name not in bare and name in encoded:
+            yield text.encoder(encoded[name])
 
 
 def _table(
-    views: Iterable[DefinitionCodec], model: ir.Model, reading: DecodeExpressions
+    definitions: Iterable[ir.Definition], model: ir.Model, reading: DecodeExpressions
 ) -> Iterator[tuple[Code, Code]]:
     """The types other than classes, with their readers. Equal types are listed once."""
     seen: set[str] = {"str", "int", "float", "bool", "Any"}
-    for view in views:
-        key = _annotation(view.definition, model)
-        if key not in seen and not isinstance(view.definition, ir.Struct):
-            yield view.hint, reading.reader(ir.Ref(view.definition.name))
+    for definition in definitions:
+        key = _annotation(definition, model)
+        if key not in seen and not isinstance(definition, ir.Struct):
+            yield type_name(definition.name), reading.reader(ir.Ref(definition.name))
         seen.add(key)
 
 
-def _named(definitions: Iterable[ir.Definition]) -> list[NamedReader]:
+def _named(definitions: Iterable[ir.Definition]) -> list[Code]:
     """The readers of the bounded scalars in `definitions`, sorted."""
     # the decoder of an alias of a scalar has the bounds inline
     passing = (each for each in definitions if not (isinstance(each, ir.Alias) and isinstance(each.type, ir.Scalar)))
     types = (each for definition in passing for part in types_of(definition) for each in types_in(part))
     readers = (named_reader(each) for each in types if isinstance(each, ir.Scalar))
-    found = {reader.name: reader for reader in readers if reader}
-    return [found[name] for name in sorted(found)]
+    found = {each.name: each for each in readers if each}
+    return [
+        Code(f"def {name}(value: Any) -> {found[name].hint}:\n    return {found[name].call}") for name in sorted(found)
+    ]
 
 
 def _annotation(definition: ir.Definition, model: ir.Model) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from jinja2 import Environment
 
-from acpgen.emit.codec_modules import codec_view, used_directions
+from acpgen.emit.codec_modules import codec_body, used_directions
 from acpgen.emit.details import DetailsView
 from acpgen.emit.gated_value_tables import gated_value_records
 from acpgen.emit.imports import imported, isort_key, names_of_import, standard_imports, used
@@ -131,8 +131,7 @@ def origin_text(model: ir.Model) -> str:
 def _codec(environment: Environment, model: ir.Model, roles: tuple[Role, ...], *, up: str) -> dict[str, str]:
     """The codec for `roles`, and the details of the types for which it has no functions."""
     received, sent = used_directions(model, [role.record for role in roles])
-    view, details = codec_view(model, received, sent), DetailsView(model, received, sent)
-    body = Code(environment.get_template("codec/body.jinja").render(codec=view))
+    body, details = codec_body(environment, model, received, sent), DetailsView(model, received, sent)
     return {
         "codec.py": _codec_module(environment, body, up=up),
         "_details.py": environment.get_template("details.py.jinja").render(details=details),

@@ -94,6 +94,11 @@ def docstring(text: str, indent: int = 4) -> Code:
     return Code(f'{start}{first}\n{rest}\n{margin}"""')
 
 
+def lines(*parts: str) -> Code:
+    """The parts, each on a line of its own."""
+    return Code("\n".join(parts))
+
+
 def listed(items: Iterable[Code]) -> Code:
     """The items, separated by commas."""
     return Code(", ".join(items))
