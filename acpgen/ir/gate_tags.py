@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from acpgen.ir import model as ir
 from acpgen.ir import names
-from acpgen.ir.relations import without_null
+from acpgen.ir.relations import follow, without_null
 from acpgen.schema.gates import Gate
 
 Tags: TypeAlias = tuple[str, tuple[str, ...]]
@@ -18,20 +18,12 @@ def tags_that_do_not_count(gate: Gate, model: ir.Model) -> Tags | None:
     if not gate.but:
         return None
     for path in gate.paths:
-        found = without_null(_at_end(ir.Ref(names.class_name(gate.root)), path, model), model)
+        _, expression = follow(ir.Ref(names.class_name(gate.root)), path, model)
+        found = without_null(expression, model)
         union = model.definition(without_null(found.item, model)) if isinstance(found, ir.ListOf) else None
         if isinstance(union, ir.TaggedUnion):
             return union.tag, gate.but
     return None
-
-
-def _at_end(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> ir.TypeExpr:
-    """The type at the end of a path below `expression`; any JSON where it leads nowhere."""
-    for wire in path:
-        definition = model.definition(without_null(expression, model))
-        fields = definition.fields if isinstance(definition, ir.Struct) else ()
-        expression = next((field.type for field in fields if field.wire == wire), ir.AnyJson())
-    return expression
 
 
 def counts(item: object, but: Tags | None) -> bool:
