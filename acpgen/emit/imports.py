@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import groupby
 
 from acpgen.emit.source import LINE_LENGTH, Code, identifier
 
+_STANDARD = {
+    "collections.abc": ("Callable", "Mapping"),
+    "functools": ("cache", "partial"),
+    "re": ("findall",),
+    "typing": ("TYPE_CHECKING", "Any", "Final", "TypeAlias", "TypeVar", "get_args", "overload"),
+}
+STANDARD_NAMES = frozenset(name for names in _STANDARD.values() for name in names)
+"""The names of the standard library that the codec and the methods may use."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _NAMES = re.compile(
     r"""
@@ -65,11 +73,10 @@ def entry_lines(entries: Iterable[tuple[Code, Code]]) -> list[Code]:
     return [Code(line.replace(_NO_BREAK, " ")) for line in lines]
 
 
-def standard_imports(names: Mapping[str, Collection[str]]) -> Code:
-    """The imports of names from modules of the standard library, sorted."""
-    return Code(
-        "\n".join(f"from {module} import {', '.join(sorted(names[module], key=isort_key))}" for module in names)
-    )
+def standard_imports(found: Collection[str]) -> Code:
+    """The imports of those of the names `found`, sorted as in an import, that are of the standard library."""
+    modules = ((module, [name for name in found if name in known]) for module, known in _STANDARD.items())
+    return Code("\n".join(f"from {module} import {', '.join(names)}" for module, names in modules if names))
 
 
 def isort_key(name: str) -> tuple[int, str]:

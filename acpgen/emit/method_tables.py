@@ -10,7 +10,7 @@ from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.gate_tags import tags_that_do_not_count
 from acpgen.ir.order import members
-from acpgen.ir.relations import resolved
+from acpgen.ir.relations import follow, without_null
 from acpgen.roles import RoleRecord, Side
 from acpgen.schema.gates import Gate
 
@@ -18,43 +18,42 @@ CODEC = "codec."
 """The prefix for names of `codec.py` in `methods.py`."""
 
 
-class RecordView:
-    """The record of one method in `methods.py`, as a package for certain roles has it.
+class TableView:
+    """The table of the methods that a side handles, in a package for `roles`."""
 
-    `is_handled` and `is_called` say what they do with the method.
-    """
+    def __init__(self, side: Side, model: ir.Model, roles: Sequence[RoleRecord]) -> None:
+        self._side = side
+        self._model = model
+        self._is_handled = any(side in role.sides for role in roles)
+        self._is_called = any(side in role.called for role in roles)
+        self._reading = DecodeExpressions(model)
+        self._writing = Writing(model)
+        methods = _beside_twins([method for method in model.methods if side in method.handlers])
+        self.name = identifier(side.methods)
+        self.side = literal(side.value)
+        self.doc = docstring(f"The methods that the {side.value} handles, by wire name.", 0)
+        self.records = [self._record(each) for each in methods]
+        read = [each for method in methods for each in self._read(method)]
+        self.readers = {self._reading.reader(each) for each in read if self._reading.decoded_by(each) is None}
+        """The functions of `_decode` that the records use."""
 
-    def __init__(
-        self, method: ir.Method, reading: DecodeExpressions, writing: Writing, *, is_handled: bool, is_called: bool
-    ) -> None:
-        self._method = method
-        self._model = reading.model
-        self._is_handled = is_handled
-        self._is_called = is_called
-        self._reading = reading
-        self._writing = writing
-        self.is_gated = method.gate is not None
-        self.negotiates = is_handled and self._model.negotiating is method
-        """True if the package handles the method, which negotiates the version."""
-        is_request = method.kind is ir.MethodKind.REQUEST
-        self.parts = [method.params, *([method.result or ir.AnyJson()] if is_request else [])]
-        """The types of the params and, for a request, of the result."""
-        read = [*([method.params] if is_handled else []), *(self.parts[1:] if is_called else [])]
-        self.readers = [self._reading.reader(each) for each in read if self._reading.decoded_by(each) is None]
-        """The functions of `_decode` that the record uses."""
+    def _read(self, method: ir.Method) -> list[ir.TypeExpr]:
+        """What the package decodes of a method."""
+        params, results = [method.params] if self._is_handled else [], _results(method) if self._is_called else []
+        return [*params, *results]
 
-    def record(self, side: Side) -> Code:
-        """The expression for the record in the table of `side`."""
-        params = self._method.params
-        takes = self._part(params, is_read=self._is_handled, is_written=self._is_called, negotiates=self.negotiates)
-        gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in self.parts[1:]]
-        arguments = [literal(self._method.wire), literal(self._method.name), takes, *gives]
-        if self._method.gate is not None:
-            arguments.append(gate_record(self._method.gate, self._model, indent=8, start="capability="))
-        if self._method.side != side.value:
-            arguments.append(Code(f"side={literal(self._method.side)}"))
-        if self._method.origin != self._model.origin:
-            arguments.append(Code(f"origin={literal(self._method.origin)}"))
+    def _record(self, method: ir.Method) -> Code:
+        """The record of a method."""
+        negotiates = self._is_handled and self._model.negotiating is method
+        takes = self._part(method.params, is_read=self._is_handled, is_written=self._is_called, negotiates=negotiates)
+        gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in _results(method)]
+        arguments = [literal(method.wire), literal(method.name), takes, *gives]
+        if method.gate is not None:
+            arguments.append(gate_record(method.gate, self._model, indent=8, start="capability="))
+        if method.side != self._side.value:
+            arguments.append(Code(f"side={literal(method.side)}"))
+        if method.origin != self._model.origin:
+            arguments.append(Code(f"origin={literal(method.origin)}"))
         return enclosed("Method(", arguments, "),", indent=4)
 
     def _part(self, expression: ir.TypeExpr, *, is_read: bool, is_written: bool, negotiates: bool = False) -> Code:
@@ -97,22 +96,9 @@ class RecordView:
         return isinstance(found, ir.MapOf) or isinstance(definition, (ir.Struct, ir.TaggedUnion))
 
 
-class TableView:
-    """The table of the methods that a side handles, in a package for `roles`."""
-
-    def __init__(self, side: Side, model: ir.Model, roles: Sequence[RoleRecord]) -> None:
-        is_handled = any(side in role.sides for role in roles)
-        is_called = any(side in role.called for role in roles)
-        methods = [method for method in model.methods if side in method.handlers]
-        reading, writing = DecodeExpressions(model), Writing(model)
-        self.views = [
-            RecordView(method, reading, writing, is_handled=is_handled, is_called=is_called)
-            for method in _beside_twins(methods)
-        ]
-        self.name = identifier(side.methods)
-        self.side = literal(side.value)
-        self.doc = docstring(f"The methods that the {side.value} handles, by wire name.", 0)
-        self.records = [each.record(side) for each in self.views]
+def _results(method: ir.Method) -> list[ir.TypeExpr]:
+    """The type of the result; none for a notification."""
+    return [method.result or ir.AnyJson()] if method.kind is ir.MethodKind.REQUEST else []
 
 
 def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:
@@ -126,22 +112,18 @@ def gate_record(gate: Gate, model: ir.Model, *, indent: int, start: str = "") ->
     """The record of a capability gate, at `indent`, after the text `start`."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
-    arguments = [identifier(TYPES + root), paths, literal(_opening_value(ir.Ref(root), gate.paths[0], model))]
+    arguments = [identifier(TYPES + root), paths, literal(_opening_value(gate, model))]
     if (but := tags_that_do_not_count(gate, model)) is not None:
         arguments.append(tuple_of([literal(but[0]), tuple_of(map(literal, but[1]))]))
     return Code(enclosed(f"{start}Gate(", arguments, "),", indent=indent)[:-1])
 
 
-def _opening_value(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> str | None:
-    """The smallest value at `path` below `expression` that opens a gate, if it is "true" or "{}"."""
-    found = resolved(expression, model)
-    if isinstance(found, ir.Nullable):
-        return _opening_value(found.inner, path, model)
-    definition = model.definition(found)
-    if path and isinstance(definition, ir.Struct):
-        field = next(field for field in definition.fields if field.wire == path[0])
-        return _opening_value(field.type, path[1:], model)
+def _opening_value(gate: Gate, model: ir.Model) -> str | None:
+    """The smallest value that opens a gate at its first path, if it is "true" or "{}"."""
+    _, expression = follow(ir.Ref(names.class_name(gate.root)), gate.paths[0], model)
+    found = without_null(expression, model)
     if isinstance(found, ir.Scalar):
         return "true"
+    definition = model.definition(found)
     needs_more = isinstance(definition, ir.Struct) and any(field.required for field in definition.fields)
     return None if isinstance(found, ir.ListOf) or needs_more else "{}"

@@ -10,29 +10,21 @@ from jinja2 import Environment
 from acpgen.emit.codec_modules import codec_body, used_directions
 from acpgen.emit.details import DetailsView
 from acpgen.emit.gated_value_tables import gated_value_records
-from acpgen.emit.imports import imported, isort_key, names_of_import, standard_imports, used
+from acpgen.emit.imports import STANDARD_NAMES, imported, names_of_import, standard_imports, used
 from acpgen.emit.method_tables import TableView
 from acpgen.emit.needs import with_needs
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, dotted, make_environment
 from acpgen.emit.source import Code, assigned, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
-from acpgen.emit.versions import RulesView, VersionsView
+from acpgen.emit.versions import VersionsView
 from acpgen.ir import model as ir
 from acpgen.ir.opened import as_written
-from acpgen.ir.order import types_in
 from acpgen.roles import Role, Side
 from acpgen.runtime_modules import place
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
-_STANDARD = {
-    "collections.abc": ("Callable",),
-    "functools": ("cache", "partial"),
-    "re": ("findall",),
-    "typing": ("Any", "Final", "TypeVar", "get_args", "overload"),
-}
-"""The names of the standard library that the codec may use, by module."""
 _CODEC_DOC = """Decode and encode the types of `types`: JSON values, as `json.loads` makes them, to classes and back.
 
 Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
@@ -44,6 +36,12 @@ handle the rest.
 """
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 _TYPING_NAMES = ("Annotated", "Any", "Literal", "TypeAlias", "cast")
+_DISPATCH_NAMES = ("Codec", "negotiated")
+_RECORDS = (
+    *("Cancellation", "Gate", "GatedValues", "Introduction", "Method", "Negotiation", "Payload", "ProtocolInfo"),
+    *("Unsupported", "methods"),
+)
+"""The names of the runtime that modules of methods may use."""
 
 
 def version_modules(
@@ -143,12 +141,11 @@ def _codec_module(environment: Environment, body: Code, *, up: str) -> str:
     names = {"_base": _BASE_NAMES, **{each: _PUBLIC.findall(copied(each)) for each in ("_decode", "_lenient")}}
     sources = {f"{up}{dotted(place(module))}": found for module, found in names.items()}
     sources[f"{up}{dotted(place('decision'))}"] = ["explain"]
-    found = used(body, {name for names in [*_STANDARD.values(), *sources.values()] for name in names})
-    modules = {module: [name for name in found if name in names] for module, names in {**_STANDARD, **sources}.items()}
-    imports = [imported(each, modules[each]) for each in sources]
+    found = used(body, {*STANDARD_NAMES, *(name for names in sources.values() for name in names)})
+    imports = [imported(module, [name for name in found if name in names]) for module, names in sources.items()]
     return environment.get_template("codec.py.jinja").render(
         module_doc=docstring(_CODEC_DOC, 0),
-        standard=[Code(f"from {each} import {listed(modules[each])}") for each in _STANDARD if modules[each]],
+        standard=standard_imports(found),
         imports=imports,
         is_marked=any("\n" in statement for statement in imports),
         body=body,
@@ -156,24 +153,36 @@ def _codec_module(environment: Environment, body: Code, *, up: str) -> str:
 
 
 def _methods(environment: Environment, model: ir.Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
-    tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
-    views = [view for table in tables for view in table.views]
-    parts = [found for view in views for part in view.parts for found in types_in(part)]
-    gated = gated_value_records(model, [role.record for role in roles])
-    uses_gates = bool(gated) or any(view.is_gated for view in views)
-    records = [*(["Gate"] if uses_gates else []), "GatedValues", "Method", *(["Payload"] if views else []), "methods"]
-    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if ir.AnyJson() in parts else [])}}
-    if versions is not None:
-        records = sorted([*records, *versions.record_names], key=isort_key)
-        standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
-    return environment.get_template("methods/module.jinja").render(
-        protocol=RulesView(model),
-        versions=versions,
-        standard=standard_imports(standard),
-        tables=tables,
-        gated_values=gated,
-        readers=listed(sorted({reader for view in views for reader in view.readers})),
-        records=names_of_import("_runtime.records", records),
-        dispatch=Code("Codec, negotiated" if any(view.negotiates for view in views) else "Codec"),
-        types=Code(", types" if uses_gates or any(isinstance(part, ir.Ref) for part in parts) else ""),
+    records = [role.record for role in roles]
+    tables = [TableView(side, model, records) for side in Side]
+    body = environment.get_template("methods/body.jinja").render(
+        model=model, versions=versions, tables=tables, gated_values=gated_value_records(model, records)
     )
+    found = _used_by_methods(body, versions)
+    return environment.get_template("methods/module.jinja").render(
+        body=Code(body),
+        standard=standard_imports(found),
+        types=Code(", types" if "types" in found else ""),
+        readers=listed(sorted(set().union(*(table.readers for table in tables)))),
+        dispatch=listed(name for name in found if name in _DISPATCH_NAMES),
+        records=names_of_import("_runtime.records", [name for name in found if name in _RECORDS]),
+        versions=versions,
+    )
+
+
+def common_methods(versions: VersionsView) -> str:
+    """`methods.py` of a package of several versions."""
+    environment = make_environment(".")
+    body = environment.get_template("methods/versions.jinja").render(versions=versions)
+    found = _used_by_methods(body, versions)
+    return environment.get_template("methods/root.jinja").render(
+        body=Code(body),
+        standard=standard_imports(found),
+        records=listed(name for name in found if name in _RECORDS),
+    )
+
+
+def _used_by_methods(body: str, versions: VersionsView | None) -> list[Code]:
+    """The names that a module of methods imports and uses, also in annotations that are strings."""
+    quoted = versions.quoted if versions is not None else []
+    return used("\n".join([body, *quoted]), {*STANDARD_NAMES, *_DISPATCH_NAMES, *_RECORDS, "types"})

@@ -16,7 +16,7 @@ from acpgen.emit.data_tables import PropertyTable, chain_forms, merged_sessions,
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.imports import entry_lines, imported, name_lines
-from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
+from acpgen.emit.modules import common_methods, known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied_files, copied_modules, dotted, make_environment, names_of_parts, rendered
 from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
@@ -157,7 +157,7 @@ def _folders(
                 ),
             )
         ]
-    modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
+    modules["methods.py"] = common_methods(versions)
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
     return [root, *(_version_folder(model, roles, root, errors=errors, parts=parts) for model in models)]
 

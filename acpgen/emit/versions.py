@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
-from acpgen.emit.imports import standard_imports
 from acpgen.emit.runtime import dotted
-from acpgen.emit.source import Code, docstring, identifier, listed, literal, value
+from acpgen.emit.source import Code, docstring, identifier, literal, value
 from acpgen.ir import model as ir
 from acpgen.ir.least import least_members
 from acpgen.roles import Role, RoleRecord, Side, with_article
 from acpgen.runtime_modules import place
-from acpgen.schema.facts import IntroductionFacts
 
 
 def folder(model: ir.Model) -> Code:
@@ -49,34 +46,27 @@ def _union(names: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True)
-class StubView:
-    """The import of the stub class of one version, and the expression for it."""
-
-    version: Code
-    module: Code
-    name: Code
-    value: Code
-
-
 class StubClass:
     """The stub class of a side, for all versions, as the module of `role` has it."""
 
     def __init__(self, side: Side, role: RoleRecord, models: Sequence[ir.Model]) -> None:
-        self.name = identifier(side.stub)
+        name = identifier(side.stub)
+        self.name = name
         self.function = identifier(f"remote_{side.value}")
-        self.types = [identifier(f"{prefix}{side.stub}") for prefix in _prefixes(models)]
+        self.types = [identifier(f"{prefix}{name}") for prefix in _prefixes(models)]
         self.type = Code(_union(f"type[{each}]" for each in self.types))
-        is_single = len(models) == 1
-        module = Code(f".{identifier(role.name)}" if is_single else ".")
-        self.views = [
-            StubView(literal(model.protocol), module, self.name if is_single else folder(model), each)
-            for model, each in zip(models, self.types, strict=True)
+        sources = (
+            [f".{role.name} import {name}"] if len(models) == 1 else [f". import {folder(each)}" for each in models]
+        )
+        self.versions = [
+            (literal(model.protocol), Code(f"from {source}"), type_)
+            for model, source, type_ in zip(models, sources, self.types, strict=True)
         ]
+        """Each version with the import of what the expression for its class needs, and that."""
 
 
 class RoleTypes:
-    """The types of a role, each for all versions, as literals."""
+    """The types of a role, each for all versions. The text has them as strings."""
 
     def __init__(self, role: RoleRecord, models: Sequence[ir.Model]) -> None:
         self.spawns = role.spawns
@@ -92,47 +82,21 @@ class RoleTypes:
 
     def _set_types(self, models: Sequence[ir.Model]) -> None:
         bases = [f"{prefix}{self.base}" for prefix in _prefixes(models)]
-        self.bound = literal(_union(bases))
+        self.bound = _union(bases)
         """The classes that a user extends."""
-        self.any_factory = literal(f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(bases)}]")
+        self.any_factory = f"Callable[[{', '.join(['Any'] * len(self.stubs))}], {_union(bases)}]"
         made = "C" if self.spawns else self.base
         by_version = zip(*(each.types for each in self.stubs), strict=True)
-        factories = literal(_union(f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version))
+        factories = _union(f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version)
         self.factory = factories if self.spawns or len(models) == 1 else self.any_factory
         """The type of a factory. It is generic if the role starts its peer."""
         params = [(prefix, params_name(model)) for prefix, model in zip(_prefixes(models), models, strict=True)]
-        self.any_params = literal(_union(f"{prefix}{name}" if name else "Any" for prefix, name in params))
+        self.any_params = _union(f"{prefix}{name}" if name else "Any" for prefix, name in params)
         """The params of the request that negotiates the version."""
-        self.any_connection = literal(_union(f"AgentConnection[{name}]" for name in bases))
+        self.any_connection = _union(f"AgentConnection[{name}]" for name in bases)
         """The connection that negotiates the version."""
-        self.any_process = literal(_union(f"AgentProcess[{name}]" for name in bases))
+        self.any_process = _union(f"AgentProcess[{name}]" for name in bases)
         """The same for a process."""
-
-
-class RulesView:
-    """The rules of the protocol in one version."""
-
-    def __init__(self, model: ir.Model) -> None:
-        how = model.negotiation
-        self.model = model
-        self.cancel = model.envelope.cancel
-        self.negotiation = how
-        self.unsupported = how.unsupported if how else None
-        self.introductions = _introductions(model)
-        """The arguments for what the peers say of themselves in that request and in its result."""
-        self.least = value(least_members(model, how.method, how.version)) if how else Code("{}")
-        """The smallest params of the request that negotiates the version."""
-
-
-def _introductions(model: ir.Model) -> list[Code]:
-    """The arguments `params` and `result` of the negotiation, as far as the schema has such properties."""
-    how = model.negotiation
-    stated = (("params", how.params), ("result", how.result)) if how else ()
-    return [
-        Code(f"{name}=Introduction({literal(each.capabilities)}, {literal(each.info)}),")
-        for name, each in stated
-        if each != IntroductionFacts()
-    ]
 
 
 class VersionsView:
@@ -140,29 +104,16 @@ class VersionsView:
 
     def __init__(self, models: Sequence[ir.Model], roles: Sequence[Role]) -> None:
         self.roles = [RoleTypes(role.record, models) for role in roles]
-        self.protocols = [RulesView(model) for model in models]
-        self.standard_names = _standard_names(self.roles, models)
-        """The names of the standard library that the text uses, by module."""
-        self.standard = standard_imports(self.standard_names)
+        self.models = [(model, _least(model)) for model in models]
+        """The versions, each with the smallest params of the request that negotiates it."""
         self.imports = [Code(each) for each in _type_imports(self.roles, models)]
-        used = {
-            "Cancellation": any(each.cancel for each in self.protocols),
-            "Introduction": any(each.introductions for each in self.protocols),
-            "Negotiation": any(each.negotiation for each in self.protocols),
-            "ProtocolInfo": True,
-            "Unsupported": any(each.unsupported for each in self.protocols),
-        }
-        self.record_names = [name for name, is_used in used.items() if is_used]
-        """The record classes that are used, sorted."""
-        self.records = listed(map(identifier, self.record_names))
+        self.quoted = [text for role in self.roles for text in (role.factory, role.any_factory if role.spawns else "")]
+        """The annotations that are strings."""
 
 
-def _standard_names(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> dict[str, set[str]]:
-    if not roles:
-        return {"collections.abc": {"Mapping"}, "typing": {"Final"}}
-    spawns = any(role.spawns for role in roles)
-    typing = {"TYPE_CHECKING", "Final", "TypeAlias"} | ({"Any", "TypeVar"} if spawns else set())
-    return {"collections.abc": {"Callable", "Mapping"}, "typing": typing | ({"Any"} if len(models) > 1 else set())}
+def _least(model: ir.Model) -> Code:
+    how = model.negotiation
+    return value(least_members(model, how.method, how.version)) if how else Code("{}")
 
 
 def _type_imports(roles: Sequence[RoleTypes], models: Sequence[ir.Model]) -> list[str]:
