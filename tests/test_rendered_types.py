@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import field_hint, hint, value
 from acpgen.emit.types import alias_target, bounds, quoted_in, render_types, untyped
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
@@ -48,7 +47,7 @@ def test_published_schemas(name: str) -> None:
 
 def check(model: Model) -> None:
     """Fail where a class, base, attribute, default, union or alias differs from the IR."""
-    tree = ast.parse(render_types(model, make_environment(".")))
+    tree = ast.parse(render_types(model))
     found = {name: outline for node in tree.body if (name := name_of(node)) and (outline := rendered(node))}
     names = {definition.name for definition in model.definitions}
     shared = {name: own for name, (base, own) in found.items() if name not in names and base == "Struct"}

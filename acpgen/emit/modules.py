@@ -103,7 +103,7 @@ def _role(environment: Environment, view: RoleView) -> str:
 
 
 def _types(environment: Environment, model: ir.Model) -> str:
-    body = render_types(with_needs(model), environment)
+    body = render_types(with_needs(model))
     found = used(body, (*_BASE_NAMES, *_TYPING_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     order = "The messages come in the order of a conversation, each with what it consists of. " if model.methods else ""
@@ -111,7 +111,7 @@ def _types(environment: Environment, model: ir.Model) -> str:
         f"{order}An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
         "Constructors take keywords only."
     )
-    return environment.get_template("types/module.jinja").render(
+    return environment.get_template("types.py.jinja").render(
         module_doc=docstring(f"{title}\n\n{origin_text(model)}\n\n{text}", 0),
         body=body,
         typing_names=listed(name for name in found if name in _TYPING_NAMES),

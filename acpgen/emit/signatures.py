@@ -40,7 +40,7 @@ class Signatures:
 
     def of_type(self, definition: ir.Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
-        source = render_definition(definition, self._type_classes, self._environment)
+        source = render_definition(definition, self._type_classes)
         (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
         if isinstance(node, ast.ClassDef):
             code = _cut(source, node)

@@ -1,13 +1,10 @@
-"""`types.py`: the classes, unions and aliases of a model, printed by a template each."""
+"""The text of `types.py`: the classes, unions and aliases of a model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
-
-from jinja2 import Environment
 
 from acpgen.emit.classes import Classes
 from acpgen.emit.source import (
@@ -17,6 +14,7 @@ from acpgen.emit.source import (
     field_hint,
     hint,
     identifier,
+    lines,
     listed,
     literal,
     value,
@@ -28,22 +26,21 @@ from acpgen.ir.order import members, references
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
 _STRING_OR_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
 _NOTHING = Code("")
-_EXTRA_DOC = "The properties of the object that the schema does not name, unchanged."
+_EXTRA_DOC = docstring("The properties of the object that the schema does not name, unchanged.")
 
 
-def render_types(model: ir.Model, environment: Environment) -> Code:
+def render_types(model: ir.Model) -> Code:
     """The definitions of the module, without its head."""
     classes = Classes(model)
-    return Code("\n\n\n".join(render_definition(each, classes, environment) for each in classes.definitions))
+    return Code("\n\n\n".join(render_definition(each, classes) for each in classes.definitions))
 
 
-def render_definition(definition: ir.Definition, classes: Classes, environment: Environment) -> Code:
+def render_definition(definition: ir.Definition, classes: Classes) -> Code:
     """The statement of a class, union or alias, with its docstring."""
     if isinstance(definition, ir.Struct):
-        text = environment.get_template("types/struct.jinja").render(view=StructView(definition, classes))
-    else:
-        text = environment.get_template("types/alias.jinja").render(view=AliasView(definition, classes.model))
-    return Code(text.rstrip("\n"))
+        return _class(definition, classes)
+    view = AliasView(definition, classes.model)
+    return lines(view.statement, view.doc) if view.doc else view.statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +53,27 @@ class Attribute:
     doc: Code = _NOTHING
 
 
-class StructView:
-    """One class, for `types/struct.jinja`."""
+def _class(struct: ir.Struct, classes: Classes) -> Code:
+    """A class with the attributes that it declares itself, in schema order."""
+    # the shared base, which is no definition of the schema, has its field last
+    options = "" if struct.name in classes.model.by_name else ", fields_last=True"
+    head = [f"class {identifier(struct.name)}({identifier(classes.base(struct) or 'Struct')}{options}):"]
+    if doc := docstring(definition_text(struct, classes.model)):
+        head += [f"    {doc}", ""]
+    taken = {field.name for field in struct.fields}
+    attributes: list[str] = [_attribute(field, struct, classes.model, taken) for field in classes.own_fields(struct)]
+    if classes.adds_extra(struct):
+        annotation = qualified(hint(ir.MapOf(ir.AnyJson())), taken)
+        attributes.append(f"    {ir.EXTRA_FIELD}: {annotation} = made(factory=lambda: {{}})\n    {_EXTRA_DOC}")
+    return lines(*head, *(attributes or ["    __slots__ = ()"]))
 
-    def __init__(self, struct: ir.Struct, classes: Classes) -> None:
-        self._struct = struct
-        self._classes = classes
-        self.name = identifier(struct.name)
-        self.base = identifier(classes.base(struct) or "Struct")
-        self.options = Code("" if struct.name in classes.model.by_name else ", fields_last=True")
-        """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
-        self.doc = docstring(definition_text(struct, classes.model), 4)
 
-    @cached_property
-    def attributes(self) -> list[Attribute]:
-        """The attributes that the class declares itself, in schema order."""
-        own = [self._attribute(field) for field in self._classes.own_fields(self._struct)]
-        return [*own, self._extra()] if self._classes.adds_extra(self._struct) else own
-
-    def _attribute(self, field: ir.Field) -> Attribute:
-        default = _default(field, self._classes.model)
-        doc = docstring(field_text(field, self._struct), 4)
-        return Attribute(identifier(field.name), self._qualified(field_hint(field)), default, doc)
-
-    def _extra(self) -> Attribute:
-        known = self._qualified(hint(ir.MapOf(ir.AnyJson())))
-        return Attribute(
-            identifier(ir.EXTRA_FIELD), known, Code(" = made(factory=lambda: {})"), docstring(_EXTRA_DOC, 4)
-        )
-
-    def _qualified(self, annotation: Code) -> Code:
-        return qualified(annotation, self._names)
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(field.name for field in self._struct.fields)
+def _attribute(field: ir.Field, owner: ir.Struct, model: ir.Model, taken: Collection[str]) -> Code:
+    """An attribute of a class that has the names `taken`: name, annotation, default and docstring."""
+    annotation = qualified(field_hint(field), taken)
+    statement = f"    {identifier(field.name)}: {annotation}{_default(field, model)}"
+    doc = docstring(field_text(field, owner))
+    return lines(statement, f"    {doc}") if doc else Code(statement)
 
 
 def qualified(annotation: str, attributes: Collection[str]) -> Code:
@@ -123,7 +106,7 @@ def untyped(known: str, expression: ir.TypeExpr, model: ir.Model) -> str:
 
 
 class AliasView:
-    """One union, enum or alias, for `types/alias.jinja`. Members of a union are in the order in which each is tried."""
+    """One union, enum or alias. Members of a union are in the order in which each is tried."""
 
     def __init__(self, definition: ir.Definition, model: ir.Model) -> None:
         self._definition = definition
