@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import InputError, input_error
@@ -46,28 +45,16 @@ def _rows(table: Mapping[str, frozenset[str]]) -> list[tuple[Code, Code]]:
 # --- Sessions --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsView:
-    """The facts for HTTP. `lists` has the fields of the record, each with its value."""
+def merged_sessions(models: Sequence[ir.Model]) -> dict[str, object]:
+    """The facts for HTTP of all versions: bundled ones agree. Raises `InputError` for a version without such facts.
 
-    handshake: Code
-    key: Code
-    lists: Sequence[tuple[Code, Code]]
-
-
-def merged_sessions(models: Sequence[ir.Model]) -> SessionsView:
-    """The facts for HTTP of all versions: bundled ones agree. Raises `InputError` for a version without such facts."""
+    They are the request `handshake`, the `key`, and in `lists` the other fields of the record, each with its value.
+    """
     known = [_facts(model) for model in models]
-    sessions = [each for _, each in known]
-    methods = {part: {method for each in sessions for method in getattr(each, part)} for part in PARTS}
-    return SessionsView(
-        handshake=literal(known[0][0].method),
-        key=literal(sessions[0].key),
-        lists=[
-            (Code(part), _with_gates(models, methods[part]) if part == "attach" else frozenset_of(methods[part]))
-            for part in PARTS
-        ],
-    )
+    negotiation, first = known[0]
+    methods = {part: {method for _, each in known for method in getattr(each, part)} for part in PARTS}
+    lists = {part: frozenset_of(methods[part]) for part in PARTS} | {"attach": _with_gates(models, methods["attach"])}
+    return {"handshake": literal(negotiation.method), "key": literal(first.key), "lists": lists}
 
 
 def _with_gates(models: Sequence[ir.Model], names: set[str]) -> Code:
