@@ -82,10 +82,6 @@ class TypeUsage:
         self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
         self._gates = {method.wire: str(method.gate) for method in model.methods if method.gate is not None}
         self._messages = [(message, tuple(references(each))) for message, each in messages(model)]
-        self._roots = defaultdict[str, list[int]](list)
-        for number, (_, roots) in enumerate(self._messages):
-            for root in roots:
-                self._roots[root].append(number)
         self._to: defaultdict[str, list[_Edge]] = defaultdict(list)
         for edges in self._from.values():
             for edge in edges:
@@ -144,19 +140,19 @@ class TypeUsage:
         )
 
     def _carriers(self, name: str) -> Iterator[Carrier]:
-        paths = self._paths(name)
-        for number in sorted({number for root in paths for number in self._roots[root]}):
-            message, roots = self._messages[number]
-            yield Carrier(
-                method=message.method,
-                part=message.part,
-                sender=message.sender,
-                way=_shortened((*min((paths[root] for root in roots if root in paths), key=len), Step(name))),
-                gate=self._gates.get(message.method),
-            )
+        edges = self._ways_to(name)
+        for message, roots in self._messages:
+            if paths := [tuple(_follow(root, edges)) for root in roots if root in edges]:
+                yield Carrier(
+                    method=message.method,
+                    part=message.part,
+                    sender=message.sender,
+                    way=_shortened((*min(paths, key=len), Step(name))),
+                    gate=self._gates.get(message.method),
+                )
 
-    def _paths(self, name: str) -> Mapping[str, tuple[Step, ...]]:
-        """The shortest path to the type `name` from each type of a message that reaches it."""
+    def _ways_to(self, name: str) -> Mapping[str, _Edge | None]:
+        """The next edge on a shortest path to the type `name` from each type that reaches it."""
         edges: dict[str, _Edge | None] = {name: None}
         queue = deque([name])
         while queue:
@@ -164,7 +160,7 @@ class TypeUsage:
                 if edge.step.type not in edges:
                     edges[edge.step.type] = edge
                     queue.append(edge.step.type)
-        return {root: tuple(_follow(root, edges)) for root in edges if root in self._roots}
+        return edges
 
 
 def _follow(start: str, edges: Mapping[str, _Edge | None]) -> Iterator[Step]:
