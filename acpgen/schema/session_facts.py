@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acpgen.roles import HANDLERS, Side
+from acpgen.schema.constants import constants_in
+from acpgen.schema.document import join
 from acpgen.schema.walk import (
     definition_pointer,
     find_property,
@@ -129,12 +131,13 @@ def _calls(definitions: Mapping[str, Any], suffixes: tuple[str, ...]) -> Iterato
 def _fitting_updates(definitions: Mapping[str, Any], updates: Updates) -> Updates | None:
     """The part of `updates` that holds; None if its property is no union."""
     calls = {method: name for name, method in methods_of(definitions) if not name.endswith("Response")}
-    members = _members(calls.get(updates.method, ""), updates.property, definitions)
-    if not members:
+    carrier = calls.get(updates.method, "")
+    place = find_property(definitions.get(carrier), definition_pointer(carrier), updates.property, definitions)
+    if place is None or not (members := _members(place[1], place[0], definitions)):
         return None
     turn, tasks = updates.turn, updates.tasks
     if turn is not None:
-        known = [value for pointer, node in members for value in _constants(node, pointer, definitions)]
+        known = _constants(place, definitions)
         tags = tuple(tag for tag in turn.tags if tag in known)
         turn = replace(turn, tags=tags) if tags and {turn.request, turn.cancel} <= calls.keys() else None
     if tasks is not None and not set(tasks.ended) <= _states(tasks, members, definitions):
@@ -144,33 +147,21 @@ def _fitting_updates(definitions: Mapping[str, Any], updates: Updates) -> Update
 
 def _states(tasks: TaskFacts, members: Members, definitions: Mapping[str, Any]) -> set[str]:
     """The values of the status of updates that have the id of a task."""
-    found = [
-        status
-        for pointer, node in members
-        if find_property(node, pointer, tasks.id, definitions)
-        and (status := find_property(node, pointer, tasks.status, definitions))
-    ]
-    values = [node for pointer, status in found for _, node in _union_members(status, pointer, definitions)]
-    return {each["const"] for each in values if isinstance(each, dict) and isinstance(each.get("const"), str)}
+    with_id = [place for place in members if find_property(place[1], place[0], tasks.id, definitions)]
+    found = (find_property(node, pointer, tasks.status, definitions) for pointer, node in with_id)
+    return set[str]().union(*(_constants(status, definitions) for status in found if status))
 
 
-def _members(name: str, wire: str, definitions: Mapping[str, Any]) -> Members:
-    """The members of the union in a property of the definition `name`."""
-    found = find_property(definitions.get(name), definition_pointer(name), wire, definitions)
-    return _union_members(found[1], found[0], definitions) if found else []
-
-
-def _union_members(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Members:
+def _members(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Members:
+    """The members of a union."""
     return [
-        (f"{place}/{key}/{index}", member)
+        (join(place, key, index), member)
         for place, layer in layers(node, pointer, definitions)
         for key in ("oneOf", "anyOf")
         for index, member in enumerate(schema_list(layer, key))
     ]
 
 
-def _constants(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[Any]:
-    """The constant values of the properties of `node`."""
-    for _, layer in layers(node, pointer, definitions):
-        properties = schema_map(layer, "properties").values()
-        yield from (each["const"] for each in properties if isinstance(each, dict) and "const" in each)
+def _constants(place: tuple[str, Any], definitions: Mapping[str, Any]) -> set[str]:
+    """The constants of a value, or the tags of its members."""
+    return {value for _, value in constants_in(place[1], place[0], definitions)}
