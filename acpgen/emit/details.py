@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from acpgen.emit.source import LINE_LENGTH, Code, condition_test, hint, literal,
 from acpgen.emit.types import bounds
 from acpgen.ir import model as ir
 from acpgen.ir.conditions import excluded_values
-from acpgen.ir.leniency import fallback, replaces_misfits
+from acpgen.ir.leniency import can_fall_back, replaces_misfits
 from acpgen.ir.opened import watched
 from acpgen.ir.order import members, reachable, references
 from acpgen.ir.relations import resolved, without_null
@@ -57,12 +57,12 @@ class DetailsView:
         reporting = watched(self._model)
         found: Mapping[str, Rows] = {
             "names": self._names(),
-            "strict": self._where(self._is_strict),
-            "lenient": self._where(lambda each: each.required and replaces_misfits(each, self._model)),
-            "skipping": self._where(self._skips),
-            "default_on_null": self._where(self._takes_null),
-            "optional": self._optional_constants(),
-            "required": self._required(),
+            "strict": _where(self._is_strict, self._unread),
+            "lenient": _where(lambda _, each: each.required and replaces_misfits(each, self._model), self._unread),
+            "skipping": _where(self._skips, self._unread),
+            "default_on_null": _where(self._takes_null, self._unread),
+            "optional": _where(self._is_optional_constant, self._structs),
+            "required": _where(self._is_required_here, self._structs),
             "defaults": self._defaults(),
             "order": self._order(),
             "hints": self._hints(),
@@ -87,43 +87,24 @@ class DetailsView:
         }
         return _by_attribute(found, self._structs)
 
-    def _where(self, test: Callable[[ir.Field], bool]) -> Rows:
-        """The properties that pass the test, of classes without a decoder."""
-        found = {(struct.name, each.name): None for struct in self._unread for each in struct.fields if test(each)}
-        return _by_attribute(found, self._unread)
-
-    def _is_strict(self, field: ir.Field) -> bool:
+    def _is_strict(self, _: ir.Struct, field: ir.Field) -> bool:
         is_any = isinstance(resolved(field.type, self._model), ir.AnyJson)
         return not (field.required or is_any or replaces_misfits(field, self._model))
 
-    def _skips(self, field: ir.Field) -> bool:
+    def _skips(self, _: ir.Struct, field: ir.Field) -> bool:
         collects = isinstance(without_null(field.type, self._model), (ir.ListOf, ir.MapOf))
         return field.leniency.skip_invalid_items and collects
 
-    def _takes_null(self, field: ir.Field) -> bool:
-        has_default = not field.required or fallback(field, self._model) is not None
-        return field.leniency.default_on_null and has_default
+    def _takes_null(self, _: ir.Struct, field: ir.Field) -> bool:
+        return field.leniency.default_on_null and can_fall_back(field, self._model)
 
-    def _optional_constants(self) -> Rows:
-        """The properties that look as if they were tags."""
-        found = {
-            (struct.name, each.name): None
-            for struct in self._structs
-            for each in struct.fields
-            if isinstance(resolved(each.type, self._model), ir.Const)
-            and not each.required
-            and (each.default is not None or each.inherited)
-        }
-        return _by_attribute(found, self._structs)
+    def _is_optional_constant(self, _: ir.Struct, field: ir.Field) -> bool:
+        """True for a property that looks as if it were a tag."""
+        is_constant = isinstance(resolved(field.type, self._model), ir.Const)
+        return is_constant and not field.required and (field.default is not None or field.inherited)
 
-    def _required(self) -> Rows:
-        found = {
-            (struct.name, each.name): None
-            for struct in self._structs
-            for each in struct.fields
-            if each.required and not self._declared(struct, each).required
-        }
-        return _by_attribute(found, self._structs)
+    def _is_required_here(self, struct: ir.Struct, field: ir.Field) -> bool:
+        return field.required and not self._declared(struct, field).required
 
     def _declared(self, struct: ir.Struct, field: ir.Field) -> ir.Field:
         """The property as it is in the class that declares it."""
@@ -162,7 +143,7 @@ class DetailsView:
             if isinstance(definition, ir.Alias) and not self._is_shown(definition.type):
                 yield definition.name, literal(str(_whole(definition.type)))
         for union in self._unions:
-            for member in _candidates(union):
+            for member in union.untagged:
                 if (text := _whole(member.type)) != hint(member.type):
                     yield f"{union.name}.{hint(member.type)}", literal(str(text))
 
@@ -173,16 +154,14 @@ class DetailsView:
 
     def _members(self) -> Rows:
         for union in self._unions:
-            types = (
-                [each.type for each in _candidates(union)] if isinstance(union, ir.UntaggedUnion) else members(union)
-            )
+            types = [each.type for each in union.members] if isinstance(union, ir.UntaggedUnion) else members(union)
             are_classes = all(isinstance(self._model.definition(each), ir.Struct) for each in types)
             if not are_classes or len({*types}) < len(types):
                 yield union.name, tuple_of(literal(str(hint(each))) for each in types)
 
     def _keys(self) -> Rows:
         for union in self._unions:
-            for each in _candidates(union):
+            for each in union.untagged:
                 definition = self._model.definition(each.type)
                 fields = definition.fields if isinstance(definition, ir.Struct) else ()
                 if {*each.required} != {field.wire for field in fields if field.required}:
@@ -226,10 +205,6 @@ def _row(union: ir.TaggedUnion | ir.UntaggedUnion) -> Iterator[str]:
             yield from (str(hint(each.type)) for each in union.fallbacks)
 
 
-def _candidates(union: ir.TaggedUnion | ir.UntaggedUnion) -> Sequence[ir.Candidate]:
-    return union.members if isinstance(union, ir.UntaggedUnion) else union.untagged
-
-
 def _whole(expression: ir.TypeExpr) -> Code:
     """The annotation for values of the type, with the limits that a decoder checks."""
     match expression:
@@ -244,6 +219,12 @@ def _whole(expression: ir.TypeExpr) -> Code:
             return Code(f"{_whole(inner)} | None")
         case _:
             return hint(expression)
+
+
+def _where(test: Callable[[ir.Struct, ir.Field], bool], structs: Collection[ir.Struct]) -> Rows:
+    """The properties that pass the test."""
+    found = {(struct.name, each.name): None for struct in structs for each in struct.fields if test(struct, each)}
+    return _by_attribute(found, structs)
 
 
 def _by_attribute(found: Mapping[tuple[str, str], Code | None], structs: Iterable[ir.Struct]) -> Rows:

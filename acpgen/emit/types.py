@@ -142,8 +142,8 @@ def quoted_in(definition: ir.Definition, model: ir.Model) -> frozenset[str]:
 def alias_target(definition: ir.Definition) -> tuple[ir.TypeExpr, ...]:
     """The types that a union, enum or alias stands for."""
     match definition:
-        case ir.Enum(primitive=primitive, members=constants, open=is_open):
-            return (ir.InlineEnum(primitive=primitive, values=tuple(each.value for each in constants), open=is_open),)
+        case ir.Enum():
+            return (definition.inline,)
         case ir.Alias(type=target):
             return (target,)
         case ir.TaggedUnion() | ir.UntaggedUnion():

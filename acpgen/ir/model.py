@@ -157,6 +157,11 @@ class UntaggedUnion(Named):
 
     members: tuple[Candidate, ...]
 
+    @property
+    def untagged(self) -> tuple[Candidate, ...]:
+        """The members: none has a tag."""
+        return self.members
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumMember:
@@ -178,6 +183,11 @@ class Enum(Named):
     members: tuple[EnumMember, ...]
     open: bool
     opened: bool = False
+
+    @property
+    def inline(self) -> InlineEnum:
+        """The enum without its name."""
+        return InlineEnum(primitive=self.primitive, values=tuple(each.value for each in self.members), open=self.open)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,17 +108,13 @@ def members(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]
 
 def untagged(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.TypeExpr, ...]:
     """The types of the members without a tag, in the order in which they are tried."""
-    return tuple(each.type for each in _candidates(union))
+    return tuple(each.type for each in union.untagged)
 
 
 def untagged_for(struct: ir.Struct, union: ir.TaggedUnion | ir.UntaggedUnion) -> Iterator[ir.TypeExpr]:
     """Those of these members as which every object of a class is tried: it requires all that they require."""
     given = {each.wire for each in struct.fields if each.required}
-    return (each.type for each in _candidates(union) if given.issuperset(each.required))
-
-
-def _candidates(union: ir.TaggedUnion | ir.UntaggedUnion) -> tuple[ir.Candidate, ...]:
-    return union.members if isinstance(union, ir.UntaggedUnion) else union.untagged
+    return (each.type for each in union.untagged if given.issuperset(each.required))
 
 
 def parts(definition: ir.Definition) -> Iterator[str]:

@@ -47,11 +47,7 @@ def concrete(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases; an enum becomes an enum without a name."""
     found = resolved(expression, model)
     definition = model.definition(found)
-    return _inline_enum(definition) if isinstance(definition, ir.Enum) else found
-
-
-def _inline_enum(enum: ir.Enum) -> ir.InlineEnum:
-    return ir.InlineEnum(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
+    return definition.inline if isinstance(definition, ir.Enum) else found
 
 
 class Coverage:
@@ -75,7 +71,7 @@ class Coverage:
             case ir.Alias(type=target):
                 return self.resolve(target)
             case ir.Enum() as enum:
-                return _inline_enum(enum)
+                return enum.inline
             case definition:
                 return definition
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 
 from acpgen.diagnostics import Report
@@ -46,12 +46,10 @@ def check_model(model: ir.Model, report: Report) -> None:
             case ir.Struct():
                 for field in definition.fields:
                     _check_leniency(field, model, report)
-            case ir.UntaggedUnion(members=candidates):
-                _check_candidates(definition, candidates, coverage, report)
-                if definition.name in model.recursive:
+            case ir.UntaggedUnion() | ir.TaggedUnion():
+                _check_candidates(definition, coverage, report)
+                if isinstance(definition, ir.UntaggedUnion) and definition.name in model.recursive:
                     _check_repetition(definition, model, coverage, report)
-            case ir.TaggedUnion():
-                _check_candidates(definition, definition.untagged, coverage, report)
 
 
 def _is_too_wide(union: ir.UntaggedUnion | ir.TaggedUnion, report: Report) -> bool:
@@ -127,10 +125,8 @@ def _check_leniency(field: ir.Field, model: ir.Model, report: Report) -> None:
         )
 
 
-def _check_candidates(
-    union: ir.Definition, candidates: Sequence[ir.Candidate], coverage: Coverage, report: Report
-) -> None:
-    for earlier, later in combinations(candidates, 2):
+def _check_candidates(union: ir.UntaggedUnion | ir.TaggedUnion, coverage: Coverage, report: Report) -> None:
+    for earlier, later in combinations(union.untagged, 2):
         one, other = _described(earlier.type), _described(later.type)
         if coverage.covers(earlier.type, later.type):
             report.warning(
