@@ -98,11 +98,6 @@ class PassedView:
     name: Code
     """The name of the method: with the side that sends the message if both may."""
 
-    @property
-    def doc(self) -> Code:
-        """The docstring."""
-        return self.view.doc
-
 
 def _passed(sides: Sequence[SideView]) -> list[PassedView]:
     """The methods that a proxy passes on, for each side that handles them: those to the agent first."""

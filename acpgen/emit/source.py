@@ -14,7 +14,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
 from acpgen.ir import model as ir
@@ -234,21 +234,21 @@ def hint(expression: ir.TypeExpr, *, module: str = "", quoted: Collection[str] =
             rest = f" | {SCALARS[primitive]}" if is_open else ""
             return Code(f"Literal[{listed(map(literal, constants))}]{rest}")
         case ir.ListOf(item=item):
-            return Code(f"list[{item_hint(item, partial(hint, module=module), quoted)}]")
+            return Code(f"list[{_item_hint(item, module, quoted)}]")
         case ir.MapOf(inner):
-            return Code(f"dict[str, {item_hint(inner, partial(hint, module=module), quoted)}]")
+            return Code(f"dict[str, {_item_hint(inner, module, quoted)}]")
         case ir.Nullable(ir.AnyJson()) | ir.AnyJson():
             return Code("Any")
         case ir.Nullable(inner):
             return Code(f"{hint(inner, module=module)} | None")
 
 
-def item_hint(item: ir.TypeExpr, written: Callable[..., Code], quoted: Collection[str]) -> Code:
-    """The annotation for items of an array or a map, from `written`; a string if they are of a type in `quoted`."""
+def _item_hint(item: ir.TypeExpr, module: str, quoted: Collection[str]) -> Code:
+    """The annotation for items of an array or a map; a string if they are of a type in `quoted`."""
     bare = item.inner if isinstance(item, ir.Nullable) else item
     if isinstance(bare, ir.Ref) and bare.name in quoted:
-        return literal(str(written(item)))
-    return written(item, quoted=quoted)
+        return literal(str(hint(item, module=module)))
+    return hint(item, module=module, quoted=quoted)
 
 
 def field_hint(field: ir.Field, *, module: str = "") -> Code:
