@@ -1,14 +1,15 @@
-"""Views for `methods.py`: a record for each method, in a table for each side."""
+"""Views for `methods.py`: a record for each method, in a table for each side, and the values that need a capability."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from acpgen.emit.conversions import TYPES, DecodeExpressions, Writing, encoder
-from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal, tuple_of
+from acpgen.emit.source import LINE_LENGTH, Code, docstring, enclosed, hint, identifier, literal, tuple_of
 from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.gate_tags import tags_that_do_not_count
+from acpgen.ir.gated_places import GatedPlaces, Step
 from acpgen.ir.order import members
 from acpgen.ir.relations import follow, without_null
 from acpgen.roles import RoleRecord, Side
@@ -49,7 +50,7 @@ class TableView:
         gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in _results(method)]
         arguments = [literal(method.wire), literal(method.name), takes, *gives]
         if method.gate is not None:
-            arguments.append(gate_record(method.gate, self._model, indent=8, start="capability="))
+            arguments.append(_gate_record(method.gate, self._model, indent=8, start="capability="))
         if method.side != self._side.value:
             arguments.append(Code(f"side={literal(method.side)}"))
         if method.origin != self._model.origin:
@@ -108,7 +109,7 @@ def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:
     return sorted(methods, key=lambda each: (places[each.wire], each.kind is not ir.MethodKind.REQUEST))
 
 
-def gate_record(gate: Gate, model: ir.Model, *, indent: int, start: str = "") -> Code:
+def _gate_record(gate: Gate, model: ir.Model, *, indent: int, start: str = "") -> Code:
     """The record of a capability gate, at `indent`, after the text `start`."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
@@ -127,3 +128,42 @@ def _opening_value(gate: Gate, model: ir.Model) -> str | None:
     definition = model.definition(found)
     needs_more = isinstance(definition, ir.Struct) and any(field.required for field in definition.fields)
     return None if isinstance(found, ir.ListOf) or needs_more else "{}"
+
+
+# --- Values that need a capability -----------------------------------------------------------------------------------
+
+
+def gated_value_records(model: ir.Model, roles: Sequence[RoleRecord]) -> list[Code]:
+    """A record for each capability: the places in what the package sends whose values need it."""
+    found: dict[Gate, list[Code]] = {}
+    places = GatedPlaces(model)
+    for kind, method, part in _sent(model, roles):
+        for steps, gated in places.find(part):
+            items = [literal(kind), literal(method.wire), tuple_of(map(_step, steps))]
+            found.setdefault(gated.gate, []).append(enclosed("(", items, ")", indent=12))
+    return [
+        _record(gate, found[gate], model)
+        for gate in dict.fromkeys(each.gate for each in model.gated_values)
+        if gate in found
+    ]
+
+
+def _sent(model: ir.Model, roles: Sequence[RoleRecord]) -> Iterator[tuple[str, ir.Method, ir.TypeExpr]]:
+    """The params and results that a package for `roles` sends, each with the kind of its messages."""
+    called = {side for role in roles for side in role.called}
+    handled = {side for role in roles for side in role.sides}
+    for method in model.methods:
+        if not called.isdisjoint(method.handlers):
+            yield method.kind.value, method, method.params
+        if method.result is not None and not handled.isdisjoint(method.handlers):
+            yield "result", method, method.result
+
+
+def _record(gate: Gate, places: Sequence[Code], model: ir.Model) -> Code:
+    one = tuple_of(places)
+    listed = one if len(one) < LINE_LENGTH - 8 else enclosed("(", places, ")", indent=8)
+    return enclosed("GatedValues(", [_gate_record(gate, model, indent=8), listed], "),", indent=4)
+
+
+def _step(step: Step) -> Code:
+    return tuple_of(map(literal, step)) if isinstance(step, tuple) else literal(step)

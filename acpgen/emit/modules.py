@@ -9,9 +9,8 @@ from jinja2 import Environment
 
 from acpgen.emit.codec_modules import codec_body, used_directions
 from acpgen.emit.details import DetailsView
-from acpgen.emit.gated_value_tables import gated_value_records
 from acpgen.emit.imports import STANDARD_NAMES, imported, names_of_import, standard_imports, used
-from acpgen.emit.method_tables import TableView
+from acpgen.emit.method_tables import TableView, gated_value_records
 from acpgen.emit.needs import with_needs
 from acpgen.emit.role_classes import RoleView
 from acpgen.emit.runtime import copied, dotted, make_environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -202,3 +203,20 @@ def check_writable(folder: StrPath, paths: Iterable[str]) -> None:
             hint = "make it writable, or choose another folder"
             report.error("folder-unwritable", message, hint=hint)
     report.raise_errors()
+
+
+# --- Conflicts of a merge --------------------------------------------------------------------------------------------
+
+_CONFLICT = re.compile(rb"^<{7}(?: |\r?$)", re.MULTILINE)
+_CONFLICT_HEAD = 4096
+"""The bytes in which the marker of acpgen must be if a conflict begins with the first line."""
+
+
+def has_conflict(data: bytes) -> bool:
+    """Whether git has left the two sides of a conflict in a file. A build makes generated ones again."""
+    return _CONFLICT.search(data) is not None
+
+
+def is_generated_in_conflict(data: bytes) -> bool:
+    """Whether a file begins with a conflict of two generated files: then its first line is not that of acpgen."""
+    return _CONFLICT.match(data) is not None and MARKER.encode() in data[:_CONFLICT_HEAD]

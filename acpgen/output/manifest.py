@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from acpgen.diagnostics import InputError, Location, input_error
-from acpgen.output.conflicts import has_conflict
-from acpgen.output.folder import LOCK_NAME, StrPath, foreign_file, path_flaw, read_below, shown
+from acpgen.output.folder import LOCK_NAME, StrPath, foreign_file, has_conflict, path_flaw, read_below, shown
 from acpgen.text import MARKER, digest
 
 _NOTE_KEY = "//"

@@ -9,7 +9,6 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
-from acpgen.output.conflicts import has_conflict, is_generated_in_conflict
 from acpgen.output.folder import (
     LOCK_NAME,
     ObstacleError,
@@ -18,6 +17,8 @@ from acpgen.output.folder import (
     check_files,
     check_folder,
     foreign_file,
+    has_conflict,
+    is_generated_in_conflict,
     read_below,
     shown,
     unreadable,

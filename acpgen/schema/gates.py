@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
-from acpgen.schema.constants import constants_in, item_of
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
+from acpgen.schema.walk import constants_in, definition_pointer, find_property, item_of, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})

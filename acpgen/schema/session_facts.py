@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acpgen.roles import HANDLERS, Side
-from acpgen.schema.constants import constants_in
 from acpgen.schema.document import join
 from acpgen.schema.walk import (
+    constants_in,
     definition_pointer,
     find_property,
     has_property,

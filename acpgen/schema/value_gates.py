@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.constants import constants_in, item_of
 from acpgen.schema.gates import Gates, check_capability
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
+from acpgen.schema.walk import constants_in, definition_pointer, find_property, item_of, layers, schema_map
 from acpgen.text import did_you_mean, some_of
 
 _NOTATION = re.compile(r"([^.=]+)((?:\.[^.=]+)*)(?:=(.*))?", re.DOTALL)
