@@ -50,7 +50,7 @@ class TableView:
         gives = [self._part(each, is_read=self._is_called, is_written=self._is_handled) for each in _results(method)]
         arguments = [literal(method.wire), literal(method.name), takes, *gives]
         if method.gate is not None:
-            arguments.append(_gate_record(method.gate, self._model, indent=8, start="capability="))
+            arguments.append(_gate_record(method.gate, self._model, "capability="))
         if method.side != self._side.value:
             arguments.append(Code(f"side={literal(method.side)}"))
         if method.origin != self._model.origin:
@@ -109,14 +109,14 @@ def _beside_twins(methods: Sequence[ir.Method]) -> list[ir.Method]:
     return sorted(methods, key=lambda each: (places[each.wire], each.kind is not ir.MethodKind.REQUEST))
 
 
-def _gate_record(gate: Gate, model: ir.Model, *, indent: int, start: str = "") -> Code:
-    """The record of a capability gate, at `indent`, after the text `start`."""
+def _gate_record(gate: Gate, model: ir.Model, start: str = "") -> Code:
+    """The record of a capability gate, after the text `start`."""
     paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
     root = names.class_name(gate.root)
     arguments = [identifier(TYPES + root), paths, literal(_opening_value(gate, model))]
     if (but := tags_that_do_not_count(gate, model)) is not None:
         arguments.append(tuple_of([literal(but[0]), tuple_of(map(literal, but[1]))]))
-    return Code(enclosed(f"{start}Gate(", arguments, "),", indent=indent)[:-1])
+    return Code(enclosed(f"{start}Gate(", arguments, "),", indent=8)[:-1])
 
 
 def _opening_value(gate: Gate, model: ir.Model) -> str | None:
@@ -162,7 +162,7 @@ def _sent(model: ir.Model, roles: Sequence[RoleRecord]) -> Iterator[tuple[str, i
 def _record(gate: Gate, places: Sequence[Code], model: ir.Model) -> Code:
     one = tuple_of(places)
     listed = one if len(one) < LINE_LENGTH - 8 else enclosed("(", places, ")", indent=8)
-    return enclosed("GatedValues(", [_gate_record(gate, model, indent=8), listed], "),", indent=4)
+    return enclosed("GatedValues(", [_gate_record(gate, model), listed], "),", indent=4)
 
 
 def _step(step: Step) -> Code:

@@ -76,10 +76,7 @@ class Properties:
 
     def _present(self, field: ir.Field) -> Code:
         """The expression for a property that is present."""
-        skips = field.leniency.skip_invalid_items
-        if replaces_misfits(field, self._model):
-            return self._lenient(field, fallback(field, self._model), skips=skips)
-        return self._strict(field.type, literal(field.wire), skips=skips)
+        return self._lenient(field) if replaces_misfits(field, self._model) else self._strict(field)
 
     def _is_made_if_absent(self, field: ir.Field) -> bool:
         """True if `lenient_or_made` decodes the property; it is the only reader that accepts an absent one."""
@@ -93,15 +90,16 @@ class Properties:
             case _:
                 return True
 
-    def _strict(self, expression: ir.TypeExpr, key: str, *, skips: bool) -> Code:
+    def _strict(self, field: ir.Field) -> Code:
         """The call for a property that must fit."""
-        read = self._item_reader(expression, skips=skips)
-        match self._reading.resolved(expression):
+        key, skips = literal(field.wire), field.leniency.skip_invalid_items
+        read = self._item_reader(field.type, skips=skips)
+        match self._reading.resolved(field.type):
             case ir.Ref(name) if table := self._reading.tag_table(name):
                 return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
             case ir.Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
-            case _ if self._reading.primitive(expression) is ir.Primitive.STRING:
+            case _ if self._reading.primitive(field.type) is ir.Primitive.STRING:
                 return Code(f"string_at(data, {key})")
             case ir.ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
@@ -112,9 +110,10 @@ class Properties:
             case _:
                 return Code(f"at(data, {key}, {read})")
 
-    def _lenient(self, field: ir.Field, replacement: ir.Value | None, *, skips: bool) -> Code:
-        """The call for a property that becomes `replacement`, or UNSET, if it does not fit."""
-        key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
+    def _lenient(self, field: ir.Field) -> Code:
+        """The call for a property that becomes another value, or UNSET, if it does not fit."""
+        key, skips = literal(field.wire), field.leniency.skip_invalid_items
+        read, replacement = self._item_reader(field.type, skips=skips), fallback(field, self._model)
         match replacement, self._reading.resolved(field.type):
             case None, ir.Nullable(ir.ListOf(item=item, min_items=0)) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
@@ -137,23 +136,16 @@ class Properties:
 
     def _item_reader(self, expression: ir.TypeExpr, *, skips: bool) -> Code:
         """A callable that decodes its argument; with `skips`, it leaves out items that do not fit."""
-        found = self._reading.resolved(expression)
-        if skips and isinstance(found, (ir.ListOf, ir.MapOf, ir.Nullable)):
-            return Code(f"lambda value: {self._skipping(found, 'value')}")
-        return self._reading.reader(expression)
-
-    def _skipping(self, expression: ir.TypeExpr, source: str) -> Code:
-        match expression:
-            case ir.Nullable(inner):
-                reader = self._item_reader(inner, skips=True)
-                return Code(f"nullable({source}, {reader})")
-            case ir.ListOf(item=item, min_items=min_items):
+        match self._reading.resolved(expression):
+            case ir.Nullable(inner) if skips:
+                return Code(f"lambda value: nullable(value, {self._item_reader(inner, skips=True)})")
+            case ir.ListOf(item=item, min_items=min_items) if skips:
                 least = f", {min_items}" if min_items else ""
-                return Code(f"valid_items({source}, {self._reading.reader(item)}{least})")
-            case ir.MapOf(inner):
-                return Code(f"valid_members({source}, {self._reading.reader(inner)})")
+                return Code(f"lambda value: valid_items(value, {self._reading.reader(item)}{least})")
+            case ir.MapOf(inner) if skips:
+                return Code(f"lambda value: valid_members(value, {self._reading.reader(inner)})")
             case _:
-                return self._reading.read(expression, source)
+                return self._reading.reader(expression)
 
 
 def _maker(fallback: ir.Value) -> Code:
