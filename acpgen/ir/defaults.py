@@ -20,15 +20,12 @@ def fill_defaults(context: Context) -> dict[str, ir.Definition]:
 
     A required property keeps its default: leniency may fall back to it.
     """
-    reader = _DefaultReader(context)
-    return {
-        name: (
-            replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
-            if isinstance(definition, ir.Struct)
-            else definition
-        )
-        for name, definition in context.lowered.items()
-    }
+    reader, filled = _DefaultReader(context), dict(context.lowered)
+    for name, struct in context.lowered.items():
+        if isinstance(struct, ir.Struct):
+            fields = (replace(field, default=reader.default(name, field)) for field in struct.fields)
+            filled[name] = replace(struct, fields=tuple(fields))
+    return filled
 
 
 class _DefaultReader:
@@ -36,10 +33,8 @@ class _DefaultReader:
         self._context = context
         self._known: dict[tuple[str, str], ir.Value | None] = {}
 
-    def filled(self, owner: str, field: ir.Field) -> ir.Field:
-        return replace(field, default=self._default(owner, field))
-
-    def _default(self, owner: str, field: ir.Field) -> ir.Value | None:
+    def default(self, owner: str, field: ir.Field) -> ir.Value | None:
+        """The default of a field of the class `owner`; None if it has none."""
         key = (owner, field.name)
         if key not in self._known:
             self._known[key] = None  # a default that contains itself
@@ -101,7 +96,7 @@ class _DefaultReader:
         for field in struct.fields:
             if field.wire in members:
                 value = self.value(field.type, members.pop(field.wire))
-                if value != self._default(struct.name, field):
+                if value != self.default(struct.name, field):
                     arguments.append((field.name, value))
             elif field.required:
                 raise _MisfitError(f"it lacks {field.wire!r}, which {struct.name} requires")

@@ -36,10 +36,8 @@ def _fields(expression: ir.TypeExpr, known: Mapping[str, ir.Definition]) -> tupl
             return fields
         case ir.Alias(type=target):
             return _fields(target, known)
-        case ir.TaggedUnion(variants=(first, *_)):
-            return _fields(ir.Ref(first.target), known)
-        case ir.UntaggedUnion(members=(first, *_)):
-            return _fields(first.type, known)
+        case ir.TaggedUnion() | ir.UntaggedUnion() as union:
+            return _fields(members(union)[0], known)
         case _:
             return ()
 

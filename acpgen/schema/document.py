@@ -96,21 +96,18 @@ class Places:
         self._label = label
         self._text = text
         self._children: dict[int, dict[str, int]] = {}
-        self._found: dict[str, Location] = {}
         self._lines: list[int] = []
 
     def find(self, pointer: str) -> Location:
         """The place of the value at `pointer`, or of its last part that exists."""
-        if pointer not in self._found:
-            offset = 0
-            for token in split(pointer):
-                if offset not in self._children:
-                    self._children[offset] = _offsets_of_children(self._text, offset)
-                if token not in self._children[offset]:
-                    break
-                offset = self._children[offset][token]
-            self._found[pointer] = self.at(offset)
-        return self._found[pointer]
+        offset = 0
+        for token in split(pointer):
+            if offset not in self._children:
+                self._children[offset] = _offsets_of_children(self._text, offset)
+            if token not in self._children[offset]:
+                break
+            offset = self._children[offset][token]
+        return self.at(offset)
 
     def at(self, offset: int) -> Location:
         """The place of the character at `offset`."""
