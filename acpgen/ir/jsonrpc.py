@@ -10,8 +10,7 @@ from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.context import Context
 from acpgen.roles import Side
-from acpgen.schema.document import join
-from acpgen.schema.walk import own_references, schema_map, walk
+from acpgen.schema.walk import own_references, schema_map, union_members, walk
 
 
 def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[ir.Method, ...]) -> ir.Envelope:
@@ -62,9 +61,8 @@ def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any
     """`node` and the alternatives of its unions, at any depth, each with its pointer below `node`."""
     if isinstance(node, dict):
         yield pointer, node
-        for key in ("anyOf", "oneOf"):
-            for index, branch in enumerate(node.get(key, [])):
-                yield from _branches(branch, join(pointer, key, index))
+        for where, branch in union_members(node, pointer):
+            yield from _branches(branch, where)
 
 
 def _takes_null(node: Any) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acpgen.roles import HANDLERS, Side
-from acpgen.schema.document import join
 from acpgen.schema.walk import (
     constants_in,
     definition_pointer,
@@ -15,8 +14,8 @@ from acpgen.schema.walk import (
     has_property,
     layers,
     methods_of,
-    schema_list,
     schema_map,
+    union_members,
 )
 
 PARTS = ("open", "attach", "scoped", "end")
@@ -154,12 +153,7 @@ def _states(tasks: TaskFacts, members: Members, definitions: Mapping[str, Any]) 
 
 def _members(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Members:
     """The members of a union."""
-    return [
-        (join(place, key, index), member)
-        for place, layer in layers(node, pointer, definitions)
-        for key in ("oneOf", "anyOf")
-        for index, member in enumerate(schema_list(layer, key))
-    ]
+    return [found for place, layer in layers(node, pointer, definitions) for found in union_members(layer, place)]
 
 
 def _constants(place: tuple[str, Any], definitions: Mapping[str, Any]) -> set[str]:

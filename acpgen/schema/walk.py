@@ -110,6 +110,13 @@ def schema_list(node: Any, key: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def union_members(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    """The members of the unions that `node` itself has, each with its pointer."""
+    for key in ("oneOf", "anyOf"):
+        for index, member in enumerate(schema_list(node, key)):
+            yield join(pointer, key, index), member
+
+
 def layers(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """`node` and all other schemas that hold for its value, each with its pointer.
 
@@ -175,12 +182,11 @@ def constants_in(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Ite
     """The texts that a value, or a property of it, may have as a constant: each with that property."""
     for place, layer in layers(node, pointer, definitions):
         yield from ((None, value) for value in _texts(layer))
-        for key in ("oneOf", "anyOf"):
-            for index, member in enumerate(schema_list(layer, key)):
-                for _, inner in layers(member, join(place, key, index), definitions):
-                    yield from ((None, value) for value in _texts(inner))
-                    for wire, each in schema_map(inner, "properties").items():
-                        yield from ((wire, value) for value in _texts(each))
+        for where, member in union_members(layer, place):
+            for _, inner in layers(member, where, definitions):
+                yield from ((None, value) for value in _texts(inner))
+                for wire, each in schema_map(inner, "properties").items():
+                    yield from ((wire, value) for value in _texts(each))
 
 
 def _texts(node: Any) -> Iterator[str]:
