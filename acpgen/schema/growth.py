@@ -13,18 +13,12 @@ Addition = tuple[str, str]
 """A new property: the pointer of its definition, and its wire name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
-    """A default literal, its new `value`, and in `entries` the pointer and the property of each added part."""
-
-    pointer: str
-    value: Any
-    entries: tuple[tuple[str, Addition], ...]
-
-
-def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Iterator[Growth]:
+def grown_defaults(
+    root: dict[str, Any], added: Mapping[Addition, Any]
+) -> Iterator[tuple[str, Any, list[tuple[str, Addition]]]]:
     """The default literals of `root` that lack a property of `added`, which has the default of each property.
 
+    Each comes with its pointer, its new value, and the pointer and the property of each added part.
     For example, a default for all capabilities spells out every flag, so a new flag must be added to it.
     """
     definitions = schema_map(root, "$defs")
@@ -34,7 +28,7 @@ def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Itera
             grower = _Grower(definitions=definitions, added=added)
             value = grower.grow(node["default"], node, node_pointer=pointer, at=at)
             if grower.entries:
-                yield Growth(pointer=at, value=value, entries=tuple(grower.entries))
+                yield at, value, grower.entries
 
 
 @dataclass(slots=True, kw_only=True)

@@ -279,9 +279,9 @@ class Merger:
     def grow_defaults(self) -> None:
         """Add new properties with defaults to the default literals."""
         added = {addition: value for addition, (value, _) in self._defaults.items()}
-        for growth in list(grown_defaults(self.root, added)):
-            self._set(growth.pointer, growth.value)
-            for pointer, addition in growth.entries:
+        for at, value, entries in list(grown_defaults(self.root, added)):
+            self._set(at, value)
+            for pointer, addition in entries:
                 self.origins.put(pointer, self._defaults[addition][1])
 
     @property
