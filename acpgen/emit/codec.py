@@ -140,10 +140,11 @@ class CodecText:
     def _tagged_decoder(self, union: ir.TaggedUnion) -> Code:
         """A table from tags to decoders; where the tag alone does not decide, also the members that are tried."""
         by_tag = [f"    {literal(each.tag)}: {decoder(each.target)}," for each in union.variants]
-        if table := self.reading.tag_table(union.name):
-            start = f"{table.name}: Final[dict[str, Reader[{type_name(union.name)}]]] = {{"
+        if known := self.reading.tag_table(union.name):
+            key, table = known
+            start = f"{table}: Final[dict[str, Reader[{type_name(union.name)}]]] = {{"
             other = [decoder(union.other.target)] if union.other else []
-            parts = [literal(union.name), table.tag, table.name, *other]
+            parts = [literal(union.name), key, table, *other]
             return lines(start, *by_tag, "}", enclosed(f"{_made(union)}by_tag(", parts, ")", indent=0))
         tag, tags = union.tag, ", ".join(repr(variant.tag) for variant in union.variants)
         members = [

@@ -45,14 +45,6 @@ class NamedReader:
     call: Code
 
 
-@dataclass(frozen=True, slots=True)
-class TagTable:
-    """The table of decoders by the values of a union's tag: its name, and the property that has the tag."""
-
-    name: Code
-    tag: Code
-
-
 class DecodeExpressions:
     """Build decode expressions for the types of one model."""
 
@@ -143,11 +135,11 @@ class DecodeExpressions:
             case _:
                 return None
 
-    def tag_table(self, name: str) -> TagTable | None:
-        """The table of the decoders of a union's members, if the tag alone decides."""
+    def tag_table(self, name: str) -> tuple[Code, Code] | None:
+        """The property with the tag of a union, and the table of decoders by its values, if the tag alone decides."""
         match self.model.by_name[name]:
             case ir.TaggedUnion(tag=tag) as union if not tries_on(union):
-                return TagTable(identifier(f"{names.snake(name).upper()}_TAGS"), literal(tag))
+                return literal(tag), identifier(f"{names.snake(name).upper()}_TAGS")
             case _:
                 return None
 

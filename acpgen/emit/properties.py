@@ -95,8 +95,9 @@ class Properties:
         key, skips = literal(field.wire), field.leniency.skip_invalid_items
         read = self._item_reader(field.type, skips=skips)
         match self._reading.resolved(field.type):
-            case ir.Ref(name) if table := self._reading.tag_table(name):
-                return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
+            case ir.Ref(name) if known := self._reading.tag_table(name):
+                tag, table = known
+                return Code(f"tagged_at(data, {key}, {tag}, {table}, {read})")
             case ir.Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
             case _ if self._reading.primitive(field.type) is ir.Primitive.STRING:
