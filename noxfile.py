@@ -19,11 +19,9 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""The versions that run long tests, too. Those between share a quarter of the modules with quick ones: a difference
+"""The versions that run long tests, too. Those between share a part of the modules with quick ones: a difference
 that both ends lack is unlikely."""
 BETWEEN = tuple(version for version in PYTHONS if version not in ENDS)
-TURNS = 5
-"""The long tests take so many times as long as CI has for them."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 CORES = os.cpu_count() or 1
@@ -74,10 +72,10 @@ def _shares(versions: Iterable[str], *, parts: int = 1, turn: int = 0) -> dict[s
     return {version: f"{(at * parts + turn) % count}/{count}" for at, version in enumerate(found)}
 
 
-def _commit() -> int:
-    """A number that follows from the commit; 0 outside a repository."""
+def _commit(at: int) -> int:
+    """One of five numbers that follow from the commit; 0 outside a repository."""
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
-    return int(found.stdout[:8] or "0", 16)
+    return int(found.stdout[8 * at : 8 * at + 8] or "0", 16)
 
 
 # The tests start hundreds of processes, and each would compile what another one has compiled.
@@ -154,11 +152,10 @@ def full(session: nox.Session) -> None:
 def ci(session: nox.Session) -> None:
     """Run the tests of `full` in turn: which long ones, and which test on which version, the commit says.
 
-    Each quick test runs on one version, and a fifth of the long ones does.
+    Each quick test runs on one version, and a sixth of the long ones does.
     """
-    rounds, turn = divmod(_commit(), TURNS)
-    shares = {**_shares(ENDS, turn=rounds), **_shares(BETWEEN, parts=4, turn=rounds)}
-    _run_all(session, shares, f"--turn={turn}/{TURNS}")
+    shares = {**_shares(ENDS, turn=_commit(1)), **_shares(BETWEEN, parts=8, turn=_commit(1))}
+    _run_all(session, shares, f"--turn={_commit(0)}")
 
 
 def _run_all(session: nox.Session, shares: Mapping[str, str], *options: str) -> None:

@@ -11,6 +11,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -53,8 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--turn",
-        metavar="K/N",
-        help="of the tests marked full, run those of the K-th of N parts of the modules, which take about as long each",
+        metavar="NUMBER",
+        type=int,
+        help="of the tests marked full, run those of the modules whose turn it is by this number",
     )
 
 
@@ -70,7 +72,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
     if which == "full" and not collection_path.match("interop/*"):  # which its conftest marks
         wanted.append("mark.full")
-    has_no_full = which == "not full" or (turn and not has_turn(collection_path, turn))
+    has_no_full = which == "not full" or (turn is not None and not has_turn(collection_path, turn))
     if not (wanted or has_no_full) or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
@@ -139,15 +141,17 @@ SAMPLED = {
 """Of the cases of these tests, and of each test in these modules, CI runs one in so many; `deep` runs all."""
 
 
-LONGEST = (
-    *("test_memory_of_helpers", "test_models", "test_docs_snippets", "test_package", "test_types"),
-    *("test_init", "test_frameworks", "test_mcp_conversations", "test_frameworks_clients", "test_recovery_kills"),
-    *("test_trace_browser", "test_benchmarks", "test_faults", "test_mcp_servers", "test_proxy_load"),
-    *("test_mcp_versions", "test_client_terminals", "test_parts", "test_sizes", "test_reference_browser"),
-    "test_rfd_extract_hostile",
+TURNS = (
+    ("test_docs_snippets",),
+    ("test_types", "test_faults"),
+    ("test_memory_of_helpers", "test_recovery_kills", "test_mcp_servers", "test_sizes", "test_rfd_extract_hostile"),
+    ("test_package", "test_mcp_conversations", "test_proxy_load", "test_client_terminals", "test_mcp_versions"),
+    ("test_models", "test_init", "test_benchmarks", "test_reference_browser"),
+    ("test_frameworks_clients", "test_frameworks", "test_trace_browser", "test_parts"),
 )
-"""Modules whose long tests take longest: they start first, so that no process works alone at the end, and are dealt out
-to the turns of CI, a column each, which take about as long."""
+"""The modules whose long tests take longest, dealt out to the turns of CI so that these take about as long each."""
+LONGEST = [name for names in zip_longest(*TURNS) for name in names if name]
+"""They start first, so that no process works alone at the end."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -185,7 +189,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = sample(item for item in items if not item.get_closest_marker("deep"))
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
-    if turn := config.getoption("--turn"):
+    if (turn := config.getoption("--turn")) is not None:
         chosen = {item for item in chosen if not item.get_closest_marker("full") or has_turn(item.path, turn)}
     if (share := config.getoption("--share")) and not config.getoption("markexpr"):
         every = {item for item in chosen if item.get_closest_marker("every_python")}
@@ -221,14 +225,10 @@ def sample(items: Iterable[T]) -> set[T]:
     return chosen
 
 
-def has_turn(path: Path, turn: str) -> bool:
-    """Whether the long tests of a module are in the K-th of N parts, which "K/N" means; K begins with 0.
-
-    The modules that take longest are dealt out in turn, so that no part has two of the first N.
-    """
-    at, count = map(int, turn.split("/"))
-    number = LONGEST.index(path.stem) if path.stem in LONGEST else _number(path.name)
-    return number % count == at
+def has_turn(path: Path, turn: int) -> bool:
+    """Whether it is the turn of the long tests of a module, by a number of any size."""
+    listed = [at for at, names in enumerate(TURNS) if path.stem in names]
+    return (listed[0] if listed else _number(path.name)) % len(TURNS) == turn % len(TURNS)
 
 
 def is_in_share(name: str, share: str) -> bool:

@@ -127,10 +127,11 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
 
 def test_each_module_has_its_turn_and_the_longest_have_several() -> None:
     names = [*conftest.LONGEST, *(f"test_{number}" for number in range(300))]
-    turns = [[name for name in names if conftest.has_turn(Path(f"{name}.py"), f"{at}/5")] for at in range(5)]
+    count = len(conftest.TURNS)
+    turns = [[name for name in names if conftest.has_turn(Path(f"{name}.py"), 10 * count + at)] for at in range(count)]
     assert sorted(name for turn in turns for name in turn) == sorted(names)
-    assert all(50 < len(turn) < 80 for turn in turns)
-    assert all(len({*conftest.LONGEST[:5]} & {*turn}) == 1 for turn in turns)
+    assert all(40 < len(turn) < 70 for turn in turns)
+    assert [{*turn} & {*conftest.LONGEST} for turn in turns] == [{*each} for each in conftest.TURNS]
 
 
 def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
