@@ -125,12 +125,13 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
     assert conftest.sample(elsewhere) == set(elsewhere)
 
 
-def test_the_shares_of_the_cases_are_all_of_them_and_each_has_one_of_each_test() -> None:
-    single = [Case(f"test_{at}", f"test_{at}") for at in range(20)]
-    shares = [conftest.cases_in_share([*MANY, *single], f"{at}/2") for at in range(2)]
-    assert shares[0] | shares[1] == {*MANY, *single}
-    assert shares[0] & shares[1] == {*single}
-    assert all(120 < len(share) < 200 for share in shares)
+def test_each_module_has_its_turn_and_the_longest_have_several() -> None:
+    names = [*conftest.LONGEST, *(f"test_{number}" for number in range(300))]
+    count = len(conftest.TURNS)
+    turns = [[name for name in names if conftest.has_turn(Path(f"{name}.py"), 10 * count + at)] for at in range(count)]
+    assert sorted(name for turn in turns for name in turn) == sorted(names)
+    assert all(40 < len(turn) < 70 for turn in turns)
+    assert [{*turn} & {*conftest.LONGEST} for turn in turns] == [{*each} for each in conftest.TURNS]
 
 
 def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
