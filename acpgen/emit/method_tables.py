@@ -36,7 +36,7 @@ class TableView:
         self.records = [self._record(each) for each in methods]
         read = [each for method in methods for each in self._read(method)]
         self.readers = {self._reading.reader(each) for each in read if self._reading.decoded_by(each) is None}
-        """The functions of `_decode` that the records use."""
+        """The functions of `_decode` that the records may use."""
 
     def _read(self, method: ir.Method) -> list[ir.TypeExpr]:
         """What the package decodes of a method."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
-from ._runtime._decode import anything
 from ._runtime.dispatch import Codec
 from ._runtime.records import GatedValues, Method, Payload, ProtocolInfo, methods
 
