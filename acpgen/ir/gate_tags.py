@@ -32,8 +32,3 @@ def _at_end(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> 
         fields = definition.fields if isinstance(definition, ir.Struct) else ()
         expression = next((field.type for field in fields if field.wire == wire), ir.AnyJson())
     return expression
-
-
-def counts(item: object, but: Tags | None) -> bool:
-    """True if an item of an array opens a gate for which the members `but` do not count."""
-    return but is None or not isinstance(item, dict) or item.get(but[0]) not in but[1]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from statistics import median
 from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.ir.gate_tags import Tags, counts, tags_that_do_not_count
+from acpgen.ir.gate_tags import tags_that_do_not_count
+from acpgen.ir.gated_places import GatedPlaces, Place
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
+from acpgen.schema.document import join
 from acpgen.schema.gates import Gate
-from acpgen.trace.gated_in_messages import GatedFinder
 from acpgen.trace.lines import Event, MessagePlace, TraceEntry
 from acpgen.trace.sessions import RecordedSessions, tag_of, task_of
 from acpgen.trace.values import Misfit, misfits
+from acpgen.trace.writing import closed_gates, records
 
 
 class LineKind(Enum):
@@ -105,7 +108,7 @@ class Conversation:
         self._pending: dict[tuple[Side, str], _OpenRequest] = {}
         self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
-        self._gated_values: dict[int, GatedFinder] = {}
+        self._gated_places: dict[int, Callable[[ir.TypeExpr], list[Place]]] = {}
         self._sessions = RecordedSessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
         self._is_recorded = self._has_ended = self._has_gaps = False
@@ -227,21 +230,24 @@ class Conversation:
             yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
 
     def _values(self, expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
-        """The values in params or a result whose capability was not advertised."""
+        """The values in params or a result whose capability was not advertised: those that packages do not send."""
         if not self._announced:
             return
-        if model.protocol not in self._gated_values:
-            self._gated_values[model.protocol] = GatedFinder(model)
-        for pointer, gated in self._gated_values[model.protocol].find(expression, value, at=at):
+        if model.protocol not in self._gated_places:
+            self._gated_places[model.protocol] = cache(GatedPlaces(model).find)
+        for found in closed_gates().find_closed(value, self._gated_places[model.protocol](expression)):
+            gated: ir.GatedValue = found.gate
             if self._lacks(gated.gate):
                 message = f"{gated} needs {gated.gate}, which was not advertised"
                 about = ".".join((gated.definition, *gated.properties[:1]))
-                yield replace(_problem("capability", message, pointer), about=about)
+                yield replace(_problem("capability", message, join(at, *found.path)), about=about)
 
     def _lacks(self, gate: Gate) -> bool:
         """Whether capabilities were advertised, but not that of the gate."""
-        name, but = class_name(gate.root), tags_that_do_not_count(gate, self.model)
-        return name in self._announced and not any(_is_open(self._announced[name], path, but) for path in gate.paths)
+        if (name := class_name(gate.root)) not in self._announced:
+            return False
+        stated, but = self._announced[name], tags_that_do_not_count(gate, self.model)
+        return not any(records().opens(records().value_at(stated, path), but) for path in gate.paths)
 
     def _ask(self, entry: TraceEntry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
@@ -355,11 +361,3 @@ class Conversation:
 
 def _is_id(value: Any) -> bool:
     return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
-
-
-def _is_open(value: Any, path: tuple[str, ...], but: Tags | None) -> bool:
-    for wire in path:
-        value = value.get(wire) if isinstance(value, dict) else None
-    if isinstance(value, list):
-        return any(counts(item, but) for item in value)
-    return value is True or isinstance(value, dict)
