@@ -19,7 +19,7 @@ from acpgen.roles import Side
 from acpgen.schema.document import join
 from acpgen.schema.gates import Gate
 from acpgen.trace.lines import Event, MessagePlace, TraceEntry
-from acpgen.trace.sessions import RecordedSessions, tag_of, task_of
+from acpgen.trace.sessions import RecordedSessions, update_in
 from acpgen.trace.values import Misfit, misfits
 from acpgen.trace.writing import closed_gates, records
 
@@ -194,7 +194,8 @@ class Conversation:
             return
         if seen.sender is None and method.handlers:
             seen.sender = method.handlers[0].peer
-        seen.tag, seen.task = tag_of(method, params, self.model), task_of(method, params, self.model)
+        if (update := update_in(method, params, self.model)) is not None:
+            seen.tag, seen.task = update.tag, update.task
 
     def _find(self, wire: str, sender: Side | None) -> ir.Method | None:
         found = [each for each in self.model.methods if each.wire == wire]
