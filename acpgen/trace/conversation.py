@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -95,12 +96,15 @@ def _problem(code: str, message: str, pointer: str = "", *, severity: Severity =
 
 
 class Conversation:
-    """One connection. `models` has a model by protocol; the first counts until a version is negotiated.
+    """The connection `name`. `models` has a model by protocol; the first counts until a version is negotiated.
 
     What was said before is not known of one that is `partial`: so nothing is missing in it.
     """
 
-    def __init__(self, models: Mapping[int, ir.Model], totals: dict[str, Total], *, is_partial: bool) -> None:
+    def __init__(
+        self, name: str, models: Mapping[int, ir.Model], totals: defaultdict[str, Total], *, is_partial: bool
+    ) -> None:
+        self.name = name
         self.models = models
         self.model = next(iter(models.values()))
         self.totals = totals
@@ -115,7 +119,8 @@ class Conversation:
 
     def read(self, entry: TraceEntry, number: int) -> Seen:
         """What is known of the next line, with its findings."""
-        seen = self._seen = Seen(number=number, entry=entry, sender=entry.sender, protocol=self.model.protocol)
+        seen = Seen(number=number, entry=entry, connection=self.name, sender=entry.sender, protocol=self.model.protocol)
+        self._seen = seen
         if entry.event is not None:
             seen.kind = LineKind.EVENT
             self._event(entry.event)
@@ -169,7 +174,7 @@ class Conversation:
         if not isinstance(wire, str):
             yield _problem("envelope", "a method is a string", "/method")
             return
-        self._total(wire).count += 1
+        self.totals[wire].count += 1
         params = message.get("params")
         self._negotiate(self.model, wire, params)
         method = self._find(wire, entry.sender)
@@ -306,7 +311,7 @@ class Conversation:
         seen.sender = seen.sender or key[0].peer
         if call.time is not None and time is not None:
             seen.seconds = time - call.time
-            self._total(call.method).seconds.append(seen.seconds)
+            self.totals[call.method].seconds.append(seen.seconds)
 
     def _asked(self, entry: TraceEntry, identity: Any) -> tuple[tuple[Side, str], _OpenRequest | None]:
         """The request of an answer. Where the line does not say its sender, the last one with this id."""
@@ -355,9 +360,6 @@ class Conversation:
     def _announce(self, method: ir.Method, name: str, value: Any) -> None:
         if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
             self._announced[name] = value
-
-    def _total(self, method: str) -> Total:
-        return self.totals.setdefault(method, Total())
 
 
 def _is_id(value: Any) -> bool:
