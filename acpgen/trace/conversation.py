@@ -24,6 +24,9 @@ from acpgen.trace.sessions import RecordedSessions, update_in
 from acpgen.trace.values import Misfit, misfits
 from acpgen.trace.writing import closed_gates, records
 
+_IDS = (ir.Primitive.STRING, ir.Primitive.INTEGER, ir.Primitive.NULL)
+"""What the id of a request may be."""
+
 
 class LineKind(Enum):
     """What a line is."""
@@ -257,7 +260,7 @@ class Conversation:
 
     def _ask(self, entry: TraceEntry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
-        if not _is_id(identity):
+        if ir.Primitive.of(identity) not in _IDS:
             yield _problem("envelope", "an id is a string, an integer or null", "/id")
             return
         side = self._seen.sender or Side.CLIENT
@@ -328,7 +331,7 @@ class Conversation:
         if not isinstance(error, dict):
             yield _problem("envelope", "an error is an object", "/error")
             return
-        if not isinstance(error.get("code"), int) or isinstance(error["code"], bool):
+        if ir.Primitive.of(error.get("code")) is not ir.Primitive.INTEGER:
             yield _problem("envelope", "the code of an error is an integer", "/error/code")
         if not isinstance(error.get("message"), str):
             yield _problem("envelope", "the message of an error is a string", "/error/message")
@@ -360,7 +363,3 @@ class Conversation:
     def _announce(self, method: ir.Method, name: str, value: Any) -> None:
         if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
             self._announced[name] = value
-
-
-def _is_id(value: Any) -> bool:
-    return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
