@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import nox
@@ -18,9 +19,11 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""`full` runs all tests on the main version. The others share the long tests and the cases of the quick ones: each has
-every quick test. The versions between share a quarter of the modules with quick ones: a difference that both ends lack
-is unlikely."""
+"""The versions that run long tests, too. Those between share a quarter of the modules with quick ones: a difference
+that both ends lack is unlikely."""
+BETWEEN = tuple(version for version in PYTHONS if version not in ENDS)
+TURNS = 5
+"""The long tests take so many times as long as CI has for them."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process, which `full` leaves out on the versions between."""
 CORES = os.cpu_count() or 1
@@ -36,8 +39,8 @@ def _spread(workers: int = WORKERS) -> tuple[str, ...]:
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
-# Where CI is set, `nox` alone runs the long tests, too, in one session: each session collects all tests.
-nox.options.sessions = ["lint", f"full-{MAIN}" if os.environ.get("CI") else f"tests-{MAIN}"]
+# Where CI is set, `nox` alone runs a part of the long tests, too, in one session: each session collects all tests.
+nox.options.sessions = ["lint", f"{'ci' if os.environ.get('CI') else 'tests'}-{MAIN}"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
 
@@ -62,15 +65,20 @@ os.environ["PATH"] = os.pathsep.join(
 )
 
 FOUND = [version for version in PYTHONS if shutil.which(f"python{version}")]
-SHARES = {
-    version: f"{at}/{len(group) * parts}"
-    for parts, group in (
-        (1, [each for each in FOUND if each in ENDS and each != MAIN]),
-        (4, [each for each in FOUND if each not in ENDS]),
-    )
-    for at, version in enumerate(group)
-}
-"""The part of the tests that `full` runs on a version, as the option `--share` takes it: of those that are there."""
+
+
+def _shares(versions: Iterable[str], *, parts: int = 1, turn: int = 0) -> dict[str, str]:
+    """The part of the tests that each version runs, of those versions that are there, as `--share` takes it."""
+    found = [version for version in versions if version in FOUND]
+    count = parts * len(found)
+    return {version: f"{(at * parts + turn) % count}/{count}" for at, version in enumerate(found)}
+
+
+def _commit() -> int:
+    """A number that follows from the commit; 0 outside a repository."""
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
+    return int(found.stdout[:8] or "0", 16)
+
 
 # The tests start hundreds of processes, and each would compile what another one has compiled.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -120,7 +128,7 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
             _install_all(session)
         else:
             _install(session, "test", "network")
-        session.run("pytest", *_spread(), "-m", which, *session.posargs)
+        session.run("pytest", *_spread(), "-m", which, *options, *session.posargs)
     else:
         _install(session, "test")
         workers = WORKERS if session.python in ENDS else CORES
@@ -137,11 +145,26 @@ def tests(session: nox.Session) -> None:
 def full(session: nox.Session) -> None:
     """Run all tests, also those that take long, or need other environments.
 
-    On the oldest and the newest version, these are the quick ones with a part of their cases, and of the long ones.
+    On 3.10 and 3.15, it is half of those for every Python each; on the versions between, a part of the quick ones.
     """
-    share = [f"--share={SHARES[session.python]}"] if session.python in SHARES else []
+    _run_all(session, {**_shares(each for each in ENDS if each != MAIN), **_shares(BETWEEN, parts=4)})
+
+
+@nox.session(python=PYTHONS, default=False)
+def ci(session: nox.Session) -> None:
+    """Run the tests of `full` in turn: which long ones, and which test on which version, the commit says.
+
+    Each quick test runs on one version, and a fifth of the long ones does.
+    """
+    rounds, turn = divmod(_commit(), TURNS)
+    shares = {**_shares(ENDS, turn=rounds), **_shares(BETWEEN, parts=4, turn=rounds)}
+    _run_all(session, shares, f"--turn={turn}/{TURNS}")
+
+
+def _run_all(session: nox.Session, shares: Mapping[str, str], *options: str) -> None:
+    share = [f"--share={shares[session.python]}"] if session.python in shares else []
     if session.python in ENDS:
-        _run_tests(session, "", *share)
+        _run_tests(session, "", *share, *options)
     else:
         _run_tests(session, "not full", *share, *(f"--ignore={path}" for path in REMOTE))
 

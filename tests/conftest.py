@@ -48,8 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share",
         metavar="K/N",
-        help="run the K-th of N shares: with -m, of the modules, as to collect a module takes longer than many tests; "
-        "without it, of the tests marked full and of the cases of all others, of each at least one",
+        help="of the tests that every version of Python runs, run the K-th of N shares; with -m, which leaves out the "
+        "long ones, a share of the modules, as to collect a module takes longer than many tests",
+    )
+    parser.addoption(
+        "--turn",
+        metavar="K/N",
+        help="of the tests marked full, run those of the K-th of N parts of the modules, which take about as long each",
     )
 
 
@@ -59,16 +64,17 @@ ALL_FULL = r"^pytestmark = (\[[^\]]*)?pytest\.mark\.full\b"
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules without a test to run: that takes longer than many tests, or needs other tools."""
-    which, share = config.getoption("markexpr"), config.getoption("--share")
+    which, share, turn = (config.getoption(name) for name in ("markexpr", "--share", "--turn"))
     if share and which and collection_path.match("test_*.py") and not is_in_share(collection_path.name, share):
         return True
     wanted = ["mark.every_python"] if config.getoption("--every-python") else []
     if which == "full" and not collection_path.match("interop/*"):  # which its conftest marks
         wanted.append("mark.full")
-    if not (wanted or which == "not full") or not collection_path.match("test_*.py"):
+    has_no_full = which == "not full" or (turn and not has_turn(collection_path, turn))
+    if not (wanted or has_no_full) or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
-    is_left_out = which == "not full" and re.search(ALL_FULL, text, flags=re.MULTILINE)
+    is_left_out = has_no_full and re.search(ALL_FULL, text, flags=re.MULTILINE)
     return bool(is_left_out) or not all(mark in text for mark in wanted) or None
 
 
@@ -134,21 +140,14 @@ SAMPLED = {
 
 
 LONGEST = (
-    *("test_types", "test_package", "test_frameworks", "test_frameworks_clients", "test_texts", "test_import"),
-    *("test_docs_snippets", "test_init"),
-    *(
-        "test_history",
-        "test_facts",
-        "test_docs",
-        "test_benchmarks",
-        "test_runtime_memory",
-        "test_runtime_fuzz",
-        "test_remote_fuzz",
-        "test_sizes",
-    ),
+    *("test_memory_of_helpers", "test_models", "test_docs_snippets", "test_package", "test_types"),
+    *("test_init", "test_frameworks", "test_mcp_conversations", "test_frameworks_clients", "test_recovery_kills"),
+    *("test_trace_browser", "test_benchmarks", "test_faults", "test_mcp_servers", "test_proxy_load"),
+    *("test_mcp_versions", "test_client_terminals", "test_parts", "test_sizes", "test_reference_browser"),
     "test_rfd_extract_hostile",
 )
-"""Modules with few tests that take long: they start first, so that no process works alone at the end."""
+"""Modules whose long tests take longest: they start first, so that no process works alone at the end, and are dealt out
+to the turns of CI, a column each, which take about as long."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -186,9 +185,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = sample(item for item in items if not item.get_closest_marker("deep"))
     if config.getoption("--every-python"):
         chosen = {item for item in chosen if item.get_closest_marker("every_python")}
+    if turn := config.getoption("--turn"):
+        chosen = {item for item in chosen if not item.get_closest_marker("full") or has_turn(item.path, turn)}
     if (share := config.getoption("--share")) and not config.getoption("markexpr"):
-        full = {item for item in chosen if item.get_closest_marker("full")}
-        chosen = {item for item in full if is_in_share(item.nodeid, share)} | cases_in_share(chosen - full, share)
+        every = {item for item in chosen if item.get_closest_marker("every_python")}
+        chosen -= {item for item in every if not is_in_share(item.nodeid, share)}
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -209,29 +210,25 @@ def sample(items: Iterable[T]) -> set[T]:
 
     The names of the cases decide, so that neither their order nor a new case changes which of the others run.
     """
+    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
+    for item in items:
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
     chosen: set[T] = set()
-    for (path, name), cases in _by_test(items).items():
+    for (path, name), cases in tests.items():
         share = SAMPLED.get(f"{path.stem}::{name}", SAMPLED.get(path.stem, 1))
         first, *rest = sorted(cases, key=lambda item: _number(item.name))
         chosen |= {first, *(item for item in rest if _number(item.name) < 2**32 / share)}
     return chosen
 
 
-def cases_in_share(items: Iterable[T], share: str) -> set[T]:
-    """Of each test, the cases in a share; where none is, the first."""
-    chosen: set[T] = set()
-    for cases in _by_test(items).values():
-        found = {item for item in cases if is_in_share(item.name, share)}
-        chosen |= found or {min(cases, key=lambda item: _number(item.name))}
-    return chosen
+def has_turn(path: Path, turn: str) -> bool:
+    """Whether the long tests of a module are in the K-th of N parts, which "K/N" means; K begins with 0.
 
-
-def _by_test(items: Iterable[T]) -> dict[tuple[Path, str], list[T]]:
-    """The cases of each test."""
-    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
-    for item in items:
-        tests[item.path, getattr(item, "originalname", item.name)].append(item)
-    return tests
+    The modules that take longest are dealt out in turn, so that no part has two of the first N.
+    """
+    at, count = map(int, turn.split("/"))
+    number = LONGEST.index(path.stem) if path.stem in LONGEST else _number(path.name)
+    return number % count == at
 
 
 def is_in_share(name: str, share: str) -> bool:

@@ -125,12 +125,12 @@ def test_every_test_has_a_case_and_other_modules_have_all() -> None:
     assert conftest.sample(elsewhere) == set(elsewhere)
 
 
-def test_the_shares_of_the_cases_are_all_of_them_and_each_has_one_of_each_test() -> None:
-    single = [Case(f"test_{at}", f"test_{at}") for at in range(20)]
-    shares = [conftest.cases_in_share([*MANY, *single], f"{at}/2") for at in range(2)]
-    assert shares[0] | shares[1] == {*MANY, *single}
-    assert shares[0] & shares[1] == {*single}
-    assert all(120 < len(share) < 200 for share in shares)
+def test_each_module_has_its_turn_and_the_longest_have_several() -> None:
+    names = [*conftest.LONGEST, *(f"test_{number}" for number in range(300))]
+    turns = [[name for name in names if conftest.has_turn(Path(f"{name}.py"), f"{at}/5")] for at in range(5)]
+    assert sorted(name for turn in turns for name in turn) == sorted(names)
+    assert all(50 < len(turn) < 80 for turn in turns)
+    assert all(len({*conftest.LONGEST[:5]} & {*turn}) == 1 for turn in turns)
 
 
 def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:

@@ -79,32 +79,29 @@ class RemoteAgent(Remote):
         return await self._call("session/new", params)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
-        """Reopens an earlier conversation; call it only if the agent declared `loadSession`. The agent restores
-        context, connects the given MCP servers, and replays the entire history as notifications.
+        """Reopens an earlier conversation. The agent restores context, connects the given MCP servers, and replays the
+        entire history as notifications.
 
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
         return await self._call("session/load", params)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
-        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages. Call it only if the
-        agent declared `sessionCapabilities.list`.
+        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages.
 
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
         return await self._call("session/list", params)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
-        """Removes a session from what `session/list` returns. Call it only if the agent declared
-        `sessionCapabilities.delete`.
+        """Removes a session from what `session/list` returns.
 
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
         return await self._call("session/delete", params)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
-        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages. Call
-        it only if the agent declared `sessionCapabilities.resume`.
+        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages.
 
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
@@ -112,7 +109,7 @@ class RemoteAgent(Remote):
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Ends a session that is active: its work must stop as `session/cancel` would stop it, and the agent then
-        releases whatever it holds. Call it only if the agent declared `sessionCapabilities.close`.
+        releases whatever it holds.
 
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
@@ -168,16 +165,14 @@ class Client(Handler):
         self.agent = agent
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
-        """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
-        `clientCapabilities.fs.writeTextFile`.
+        """Has the client create or overwrite a text file in its environment.
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
         raise MethodNotFoundError("fs/write_text_file")
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
-        """Fetches the text of a file from the client's environment. Call it only if the client advertises
-        `clientCapabilities.fs.readTextFile`.
+        """Fetches the text of a file from the client's environment.
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """

@@ -49,16 +49,14 @@ class RemoteClient(Remote):
         return self._said("clientInfo", Implementation)
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
-        """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
-        `clientCapabilities.fs.writeTextFile`.
+        """Has the client create or overwrite a text file in its environment.
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
         return await self._call("fs/write_text_file", params)
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
-        """Fetches the text of a file from the client's environment. Call it only if the client advertises
-        `clientCapabilities.fs.readTextFile`.
+        """Fetches the text of a file from the client's environment.
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
@@ -190,32 +188,29 @@ class RemoteAgent(Remote):
         return await self._call("session/new", params)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
-        """Reopens an earlier conversation; call it only if the agent declared `loadSession`. The agent restores
-        context, connects the given MCP servers, and replays the entire history as notifications.
+        """Reopens an earlier conversation. The agent restores context, connects the given MCP servers, and replays the
+        entire history as notifications.
 
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
         return await self._call("session/load", params)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
-        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages. Call it only if the
-        agent declared `sessionCapabilities.list`.
+        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages.
 
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
         return await self._call("session/list", params)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
-        """Removes a session from what `session/list` returns. Call it only if the agent declared
-        `sessionCapabilities.delete`.
+        """Removes a session from what `session/list` returns.
 
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
         return await self._call("session/delete", params)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
-        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages. Call
-        it only if the agent declared `sessionCapabilities.resume`.
+        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages.
 
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
@@ -223,7 +218,7 @@ class RemoteAgent(Remote):
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Ends a session that is active: its work must stop as `session/cancel` would stop it, and the agent then
-        releases whatever it holds. Call it only if the agent declared `sessionCapabilities.close`.
+        releases whatever it holds.
 
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
@@ -315,32 +310,29 @@ class Proxy(Passing):
         return await self.agent.session_new(params)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
-        """Reopens an earlier conversation; call it only if the agent declared `loadSession`. The agent restores
-        context, connects the given MCP servers, and replays the entire history as notifications.
+        """Reopens an earlier conversation. The agent restores context, connects the given MCP servers, and replays the
+        entire history as notifications.
 
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
         return await self.agent.session_load(params)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
-        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages. Call it only if the
-        agent declared `sessionCapabilities.list`.
+        """Returns metadata about the sessions an agent knows of, optionally filtered and in pages.
 
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
         return await self.agent.session_list(params)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
-        """Removes a session from what `session/list` returns. Call it only if the agent declared
-        `sessionCapabilities.delete`.
+        """Removes a session from what `session/list` returns.
 
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
         return await self.agent.session_delete(params)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
-        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages. Call
-        it only if the agent declared `sessionCapabilities.resume`.
+        """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages.
 
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
@@ -348,7 +340,7 @@ class Proxy(Passing):
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Ends a session that is active: its work must stop as `session/cancel` would stop it, and the agent then
-        releases whatever it holds. Call it only if the agent declared `sessionCapabilities.close`.
+        releases whatever it holds.
 
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
@@ -377,16 +369,14 @@ class Proxy(Passing):
         await self.agent.session_cancel(params)
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
-        """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
-        `clientCapabilities.fs.writeTextFile`.
+        """Has the client create or overwrite a text file in its environment.
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
         return await self.client.fs_write_text_file(params)
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
-        """Fetches the text of a file from the client's environment. Call it only if the client advertises
-        `clientCapabilities.fs.readTextFile`.
+        """Fetches the text of a file from the client's environment.
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """

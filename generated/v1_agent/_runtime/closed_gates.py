@@ -91,32 +91,40 @@ def _check_places(method: str, places: Sequence[Place], params: Any) -> None:
 
 
 def _check_of_tag(method: str, places: Sequence[Place]) -> Check:
-    """A check that asks first for a tag, if all places begin with a property and the tag: agents send many updates."""
+    """A check that asks first for a tag, if all places begin with a property and a tag in it, or in its items.
+
+    It is quick for what is sent most: updates of a session, and prompts with blocks of content.
+    """
     check = partial(_check_places, method, places)
     beginnings = {_beginning(steps) for steps, _ in places}
-    (name, tag), *others = {(name, tag) for name, tag, _ in beginnings}
+    (name, in_items, tag), *others = {(name, in_items, tag) for name, in_items, tag, _ in beginnings}
     if others or not tag:
         return check
-    texts = frozenset(text for _, _, text in beginnings)
+    texts = frozenset(text for *_, text in beginnings)
 
     def check_tag(params: Any) -> None:
         try:
-            is_closed = params[name][tag] in texts
+            for value in params[name] if in_items else (params[name],):
+                if value[tag] in texts:
+                    break
+            else:
+                return
         except (KeyError, IndexError, TypeError):  # no such property, or another value than the schema has there
-            return
-        if is_closed:
-            check(params)
+            pass
+        check(params)
 
     return check_tag
 
 
-def _beginning(steps: tuple[Step, ...]) -> tuple[str, str, str]:
-    """The property, and the tag in it with its text, that come first; empty if other steps do."""
+def _beginning(steps: tuple[Step, ...]) -> tuple[str, bool, str, str]:
+    """What comes first: a property, whether its items follow, and a tag with its text; empty if other steps do."""
     match steps:
         case (str(name), (str(tag), text), *_):
-            return name, tag, text
+            return name, False, tag, text
+        case (str(name), None, (str(tag), text), *_):
+            return name, True, tag, text
         case _:
-            return "", "", ""
+            return "", False, "", ""
 
 
 def _paths(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[str | int, ...]]:

@@ -127,7 +127,7 @@ class ReadLoop:
                     rest = self.take(message)
                 message = None  # frees memory while this waits
                 if rest is not None:
-                    try:  # noqa: SIM105 - `suppress` takes longer, and each notification comes here
+                    try:  # `suppress` takes longer, and each notification comes here
                         await rest
                     except ConnectionClosed:
                         pass

@@ -231,7 +231,7 @@ class Reflection:
 
     def _named_reader(self, name: str) -> Reader[Any]:
         if name not in self._named_readers:
-            self._named_readers[name] = lambda raw: self._named_readers[name](raw)  # noqa: PLW0108 - once it is made
+            self._named_readers[name] = lambda raw: self._named_readers[name](raw)  # once it is made
             if name in self._details.unions:
                 made = self._union_reader(name)
             elif name in self._hints:

@@ -51,18 +51,18 @@ class ToolCalls:
             raise RuntimeError(f"the turn of session_id {session_id!r:.80} has ended")
         turn.at_end = (*turn.at_end, self._end_all)
 
-    def __getitem__(self, id: str) -> RunningToolCall:  # noqa: A002
+    def __getitem__(self, id: str) -> RunningToolCall:
         """The call with this id, the latest one if there were several."""
         if (call := self._calls.get(id)) is None:
             raise KeyError(f"no tool call {id!r:.80} was started in this turn")
         return call
 
-    def __contains__(self, id: object) -> bool:  # noqa: A002
+    def __contains__(self, id: object) -> bool:
         return id in self._calls
 
     async def start(
         self,
-        id: str,  # noqa: A002
+        id: str,
         title: str,
         *,
         kind: ToolKind | UnsetType = UNSET,
@@ -93,7 +93,7 @@ class ToolCalls:
 
     async def start_edit(
         self,
-        id: str,  # noqa: A002
+        id: str,
         path: str,
         *,
         old: str | None,
@@ -121,7 +121,7 @@ class ToolCalls:
 
     async def update(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         title: str | UnsetType = UNSET,
         kind: ToolKind | UnsetType = UNSET,
@@ -148,7 +148,7 @@ class ToolCalls:
 
     async def end(
         self,
-        id: str,  # noqa: A002
+        id: str,
         status: ToolCallEnd | None = None,
         *,
         content: Iterable[str | ContentBlock | ToolCallContent] | UnsetType = UNSET,
@@ -159,7 +159,7 @@ class ToolCalls:
         """Report the end of a call, as `RunningToolCall.end` does. Nothing if it has ended."""
         await self[id].end(status, content=content, locations=locations, raw_output=raw_output, meta=meta)
 
-    async def _start(self, id: str, call: RunningToolCall) -> RunningToolCall:  # noqa: A002
+    async def _start(self, id: str, call: RunningToolCall) -> RunningToolCall:
         if self._is_over:
             raise RuntimeError("the turn of these tool calls has ended: make new ones in each turn")
         if (known := self._calls.get(id)) is not None and not known.has_ended:

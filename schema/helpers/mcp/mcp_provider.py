@@ -151,7 +151,7 @@ class McpProvider:
             result = await serve_one(
                 offer.server, context, request.method, params, connection=connection, lifespan_state=offer.state
             )
-        except Exception as error:  # noqa: BLE001  of a handler of the user's: it becomes an error of MCP
+        except Exception as error:  # of a handler of the user's: it becomes an error of MCP
             found = modern_error_data(error).model_dump(mode="json", exclude_unset=True)
             data = found.get("data", UNSET)
             return MessageMcpResponseError(error=McpError(code=found["code"], message=found["message"], data=data))

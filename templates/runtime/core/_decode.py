@@ -273,7 +273,7 @@ def at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T:
         raise error.at(key) from None
 
 
-def tagged_at(  # noqa: PLR0917 - keywords take time
+def tagged_at(  # keywords take time
     raw: dict[str, Any], key: str, tag: str, members: Mapping[str, Reader[T]], read: Reader[T]
 ) -> T:
     """The property `key`, read by the one of `members` that its `tag` selects; `read` handles all other cases."""

@@ -36,12 +36,12 @@ class Message:
 
     __slots__ = ("__weakref__", "id", "kind", "method", "size", "value")
 
-    def __init__(  # noqa: PLR0917 - names take longer to pass, and one is made for each message
+    def __init__(  # names take longer to pass, and one is made for each message
         self,
         kind: Kind,
         value: Any,
         method: str = "",
-        id: int | str | None = None,  # noqa: A002 - the name on the wire
+        id: int | str | None = None,
         size: int = 0,
     ) -> None:
         self.kind: Kind = kind
@@ -86,7 +86,7 @@ class Unreadable:
         error: RequestError,
         *,
         kind: Literal["request", "response"] | None = None,
-        id: int | str | None = None,  # noqa: A002 - the name on the wire
+        id: int | str | None = None,
         start: bytes = b"",
         value: Any = None,
     ) -> None:

@@ -22,7 +22,7 @@ class LoginError(Exception):
     """The user is not logged in: this client supports no login method of the agent, or the login has failed."""
 
 
-class LoginRestart(Exception):  # noqa: N818 - it is no error
+class LoginRestart(Exception):  # no error: it tells what comes next
     """The agent has to be started again, with `env` in its environment: as `extra_env` of `spawn_agent`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

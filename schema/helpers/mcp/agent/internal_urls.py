@@ -35,7 +35,7 @@ def is_internal(url: str) -> bool:
     try:
         parts = urlsplit(url)
         name = parts.hostname or ""
-        parts.port  # noqa: B018 - raises for one that is no number
+        parts.port  # raises for one that is no number
     except ValueError:
         return True
     is_plain = url.isascii() and url.isprintable() and not {*url} & {" ", "\\"} and parts.netloc.count("@") < 2

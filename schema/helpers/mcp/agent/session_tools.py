@@ -205,7 +205,7 @@ class _ToolServer:
     async def _run(self, parameters: McpParameters, seconds: float) -> None:
         try:
             library = _library()
-        except Exception as error:  # noqa: BLE001  whatever a library raises
+        except Exception as error:  # whatever a library raises
             return self._fail(_reason(error))
         timer = asyncio.get_running_loop().call_later(seconds, self._give_up, seconds)
         try:
@@ -215,7 +215,7 @@ class _ToolServer:
                 timer.cancel()
                 self.tried.set()
                 await asyncio.Event().wait()  # until it is closed
-        except Exception as error:  # noqa: BLE001  whatever a library raises
+        except Exception as error:  # whatever a library raises
             self._fail(_reason(error))
         finally:
             self.client = None

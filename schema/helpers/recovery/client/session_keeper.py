@@ -225,7 +225,7 @@ class SessionKeeper(Generic[C]):
                     for session in self._waiting():
                         await session.interrupt(reason)
                     return reason, was_up
-        except Exception as error:  # noqa: BLE001  the policy decides
+        except Exception as error:  # the policy decides
             return error, was_up
 
     async def _open_again(self, client: C) -> None:
@@ -241,7 +241,7 @@ class SessionKeeper(Generic[C]):
             session.settle(SessionLost(error=error))
         except OSError:
             raise
-        except Exception as error:  # noqa: BLE001  the others may go on
+        except Exception as error:  # the others may go on
             lost = RecoveryError(f"the session cannot be opened again: {error}", error)
             session.settle(SessionLost(error=lost))
 

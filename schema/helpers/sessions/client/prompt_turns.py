@@ -207,7 +207,7 @@ class Turn(Generic[Ch]):
             self.is_cancelled = True
             try:
                 await self._cancel(self)
-            except Exception as error:  # noqa: BLE001  raised to the reader
+            except Exception as error:  # raised to the reader
                 self._fail(error)
         await self._finish()
 
@@ -229,7 +229,7 @@ class Turn(Generic[Ch]):
             self._fail(
                 TimeoutError(f"the agent did not end the turn in {self._cancel_seconds:g} s after its cancellation")
             )
-        except Exception as error:  # noqa: BLE001  raised to the reader
+        except Exception as error:  # raised to the reader
             if self.is_cancelled and isinstance(error, RequestError) and error.code == _CANCELLED:
                 self._end("cancelled")  # so protocol 2 ends a prompt that has not begun, and some agents end any
             else:

@@ -174,7 +174,7 @@ class ActiveSession:
         self._is_asked = False
         try:
             self._data.text()
-        except Exception as error:  # noqa: BLE001  objects of the agent may raise any, as while a thread changes them
+        except Exception as error:  # objects of the agent may raise any, as while a thread changes them
             failure = error
         try:
             stored = replace(self._stored, data=self._data.valid_text)

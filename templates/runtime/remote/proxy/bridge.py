@@ -26,7 +26,7 @@ from .network import NetworkAgent
 
 __all__ = ["main"]
 
-_TOKEN: Final = "ACP_TOKEN"  # noqa: S105 - the name of a variable
+_TOKEN: Final = "ACP_TOKEN"
 _AUTHORIZATION: Final = "authorization"
 _DESCRIPTION: Final = """\
 Connect stdin and stdout with an agent on the network, for clients that start agents as processes."""
