@@ -36,11 +36,8 @@ def config_command(
     if form is DataFormat.JSON:
         print_json([_as_json(output) for output in outputs])
     else:
-        print_table(COLUMNS, [row for output in outputs for row in _rows(output)])
-
-
-def _rows(output: Output) -> list[list[str]]:
-    return [[output.name or "-", setting.key, _shown(setting.value), setting.origin] for setting in _in_effect(output)]
+        rows = [(output.name or "-", each) for output in outputs for each in _in_effect(output)]
+        print_table(COLUMNS, [[name, each.key, _shown(each.value), each.origin] for name, each in rows])
 
 
 def _in_effect(output: Output) -> Iterator[Setting]:
@@ -89,10 +86,6 @@ def _as_json(output: Output) -> dict[str, object]:
     return {
         "output": output.name,
         "settings": {
-            setting.key: {
-                "value": _plain(setting.value),
-                "from": setting.origin,
-            }
-            for setting in _in_effect(output)
+            setting.key: {"value": _plain(setting.value), "from": setting.origin} for setting in _in_effect(output)
         },
     }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from acpgen.config.settings import Output
     from acpgen.diff.findings import Comparison
     from acpgen.ir.options import Options
-    from acpgen.sources.revisions import Subject
+    from acpgen.sources.revisions import SideSpec, Subject
 
 
 class DiffFormat(str, Enum):
@@ -142,8 +142,8 @@ def diff_command(
     """
     from acpgen.diff.formats import failures, render
 
-    own = old_extension or [], new_extension or []
-    comparisons = _compared((old, new), protocol, extensions=extension or [], own=own, sources=source or [])
+    sides = (old, old_extension or []), (new, new_extension or [])
+    comparisons = _compared(*sides, protocol=protocol, extensions=extension or [], sources=source or [])
     print_data(render(comparisons, form.value, everything=everything))
     if reasons := failures(comparisons.values(), [each.value for each in fail_on or []]):
         print("\n".join(reasons), file=sys.stderr)
@@ -151,22 +151,17 @@ def diff_command(
 
 
 def _compared(
-    specs: tuple[str, str],
-    protocol: int | None,
-    *,
-    extensions: Sequence[str],
-    own: tuple[Sequence[str], Sequence[str]],
-    sources: Sequence[str],
+    old: SideSpec, new: SideSpec, *, protocol: int | None, extensions: Sequence[str], sources: Sequence[str]
 ) -> dict[int, Comparison]:
     """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
     from acpgen.diff.compare import one_sided
-    from acpgen.sources.revisions import Known, read_files, resolve_both
+    from acpgen.sources.revisions import read_files, resolve_both
 
+    specs = old[0], new[0]
     files = read_files(sources, optional=_candidates(specs))
     output = _configured(specs)
-    configured = tuple(output["extensions"]) if output else None
-    known = Known(files=files, configured=configured)
-    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, known=known)
+    configured = output["extensions"] if output else None
+    subjects = resolve_both(old, new, protocol=protocol, extensions=extensions, files=files, configured=configured)
     types = output.types if output else None
     found = {number: _compared_models(pair, types) for number, pair in subjects.pairs.items()}
     found |= {number: one_sided(number, specs, is_new=False) for number in subjects.only_old}
@@ -180,16 +175,19 @@ def _compared_models(pair: tuple[Subject, Subject], types: Options | None) -> Co
     from acpgen.ir.options import Options
     from acpgen.pipeline import compile_protocol
 
-    # a package keeps its options
+    before, after = (each.package for each in pair)
     print_diagnostics([*pair[0].notes, *pair[1].notes])
-    fallback = types or next((each.options for each in pair if each.options is not None), Options())
-    old, new = (compile_protocol(each.inputs, each.options or fallback) for each in pair)
+    fallback = types or next((each.options for each in (before, after) if each is not None), Options())
+    # a package keeps its options
+    old, new = (
+        compile_protocol(each.inputs, each.package.options if each.package is not None else fallback) for each in pair
+    )
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
     found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
-    if any(each.options is None for each in pair):
+    if before is None or after is None:
         return found
-    found = with_parts(found, pair[0].parts, pair[1].parts)
-    return with_layout(found, new.model.protocol, before=pair[0].is_subpackage, after=pair[1].is_subpackage)
+    found = with_parts(found, before.parts, after.parts)
+    return with_layout(found, new.model.protocol, before=not before.is_only, after=not after.is_only)
 
 
 def _configured(specs: Sequence[str]) -> Output | None:

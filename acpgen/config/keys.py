@@ -229,8 +229,4 @@ def flaw(key: Key, value: object) -> str | None:
         expected, is_fine = f"one of {', '.join(map(repr, key.choices))}", value in key.choices
     else:
         expected, is_fine = key.kind.value, is_valid(key.kind, value)
-    return None if is_fine else f"expected {expected}, found {_shown(value)}"
-
-
-def _shown(value: object) -> str:
-    return cut(repr(value), 61)
+    return None if is_fine else f"expected {expected}, found {cut(repr(value), 61)}"

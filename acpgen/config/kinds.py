@@ -6,7 +6,7 @@ To add one, add it to `ValueKind`, and to each function below that treats it in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from keyword import iskeyword
 from pathlib import Path
@@ -78,7 +78,7 @@ def is_valid(kind: ValueKind, value: object) -> bool:
         case ValueKind.SPECS | ValueKind.PARTS:
             return isinstance(value, list) and all(map(_is_usable, value))
         case ValueKind.NAMES:
-            return isinstance(value, dict) and all(map(_is_name, _flat(value)))
+            return isinstance(value, dict) and all(map(_is_name, (*value.keys(), *value.values())))
 
 
 def from_file(kind: ValueKind, value: Any, folder: Path) -> Any:
@@ -111,11 +111,6 @@ def _is_usable(value: object) -> bool:
 def _is_number(name: str) -> bool:
     """Whether a name in a table is the number of a protocol."""
     return re.fullmatch(r"[1-9][0-9]{0,3}", name) is not None
-
-
-def _flat(table: Mapping[str, object]) -> Iterator[object]:
-    yield from table.keys()
-    yield from table.values()
 
 
 def _is_name(value: object) -> bool:

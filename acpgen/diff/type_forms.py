@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -48,24 +48,20 @@ def spelled(expression: ir.TypeExpr, name: Callable[[str], str]) -> Spelling:
 
 def shown(expression: ir.TypeExpr) -> str:
     """The type as in generated code, with its bounds."""
-    return cut(str(hint(expression)) + _bounds(expression))
+    return cut(", ".join([str(hint(expression)), *_bounds(expression)]))
 
 
-def _bounds(expression: ir.TypeExpr) -> str:
-    parts = types_in(expression)
-    return "".join(_limits(each) if isinstance(each, ir.Scalar) else _least(each) for each in parts)
+_BOUNDS = {"minimum": "at least", "maximum": "at most", "min_length": "of length at least"}
 
 
-def _least(expression: ir.TypeExpr) -> str:
-    return (
-        f", {expression.min_items} or more items" if isinstance(expression, ir.ListOf) and expression.min_items else ""
-    )
-
-
-def _limits(scalar: ir.Scalar) -> str:
-    texts = {"minimum": "at least", "maximum": "at most", "min_length": "of length at least"}
-    bounds = scalar.bounds.items()
-    return "".join(f", {texts[name]} {f'{each:g}' if isinstance(each, float) else each}" for name, each in bounds)
+def _bounds(expression: ir.TypeExpr) -> Iterator[str]:
+    for part in types_in(expression):
+        match part:
+            case ir.Scalar(bounds=bounds):
+                for name, bound in bounds.items():
+                    yield f"{_BOUNDS[name]} {f'{bound:g}' if isinstance(bound, float) else bound}"
+            case ir.ListOf(min_items=least) if least:
+                yield f"{least} or more items"
 
 
 def shown_annotations(expression: ir.TypeExpr) -> str:

@@ -129,22 +129,15 @@ class Acceptance:
     def _by_tag(self, sent: ir.Struct, key: str) -> Iterator[ir.Struct]:
         """The class once for each kind of tag that its objects may have, if the tag is not always the same."""
         tag = _property(sent, key)
-        kind = concrete(tag.type, self.sender) if tag is not None else None
+        kind = concrete(tag.type, self.sender) if tag is not None else _ANY
         if tag is None or (tag.required and not isinstance(kind, (ir.InlineEnum, ir.Nullable))):
             yield sent
             return
         others = tuple(each for each in sent.fields if each is not tag)
         inner = concrete(kind.inner, self.sender) if isinstance(kind, ir.Nullable) else kind
-        known = (
-            (inner.value,) if isinstance(inner, ir.Const) else inner.values if isinstance(inner, ir.InlineEnum) else ()
-        )
-        types: list[ir.TypeExpr] = [ir.Const(value) for value in known]
-        if (
-            inner is not None
-            and not isinstance(inner, ir.Const)
-            and not (isinstance(inner, ir.InlineEnum) and not inner.open)
-        ):
-            types.append(inner)
+        types: list[ir.TypeExpr] = [inner]
+        if isinstance(inner, ir.InlineEnum):
+            types = [*map(ir.Const, inner.values), *([inner] if inner.open else [])]
         for each in types:
             yield replace(sent, fields=(*others, replace(tag, type=each, required=True)))
         if isinstance(kind, ir.Nullable):

@@ -24,8 +24,3 @@ def tags_that_do_not_count(gate: Gate, model: ir.Model) -> Tags | None:
         if isinstance(union, ir.TaggedUnion):
             return union.tag, gate.but
     return None
-
-
-def counts(item: object, but: Tags | None) -> bool:
-    """True if an item of an array opens a gate for which the members `but` do not count."""
-    return but is None or not isinstance(item, dict) or item.get(but[0]) not in but[1]

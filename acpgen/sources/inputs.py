@@ -146,30 +146,23 @@ class Inputs:
 
 def load(choice: SchemaChoice) -> Inputs:
     """Read a schema and its extensions. Raises `InputError` for a file that does not exist or cannot be read."""
-    schema = load_schema(choice)
-    return Inputs(schema=schema, extensions=tuple(find_extension(spec, schema) for spec in choice.extensions))
+    (inputs,), _ = load_all([choice])
+    return inputs
 
 
 def load_all(choices: Sequence[SchemaChoice]) -> tuple[list[Inputs], list[Diagnostic]]:
     """Read the schema of each of several protocols, with the extensions that fit it.
 
-    Returns a note for each extension that does not fit all of them. Raises `InputError` as `load` does, and for an
-    extension that fits none.
+    Returns a note for each extension that does not fit all of them. Raises `InputError` for a file that does not exist
+    or cannot be read, and for an extension that fits none.
     """
-    if len(choices) == 1:
-        return [load(choices[0])], []
     schemas = [load_schema(each) for each in choices]
     specs = dict.fromkeys(spec for each in choices for spec in each.extensions)
-    fitting = {spec: _fitting(spec, schemas) for spec in specs}
-    found = [
-        Inputs(
-            schema=schema,
-            extensions=tuple(
-                fitting[spec][schema.protocol] for spec in choice.extensions if schema.protocol in fitting[spec]
-            ),
-        )
-        for choice, schema in zip(choices, schemas, strict=True)
-    ]
+    fitting = {spec: fitting_extensions(spec, schemas) for spec in specs}
+    found = []
+    for choice, schema in zip(choices, schemas, strict=True):
+        fits = (fitting[spec].get(schema.protocol) for spec in choice.extensions)
+        found.append(Inputs(schema=schema, extensions=tuple(each for each in fits if each is not None)))
     return found, [_partial(spec, list(fits)) for spec, fits in fitting.items() if len(fits) < len(choices)]
 
 
@@ -203,8 +196,13 @@ def find_extension(spec: str, schema: Schema) -> Extension:
     return Extension.of_fragment(choose_fragment(spec, schema.document, protocol=schema.protocol, facts=schema.facts))
 
 
-def _fitting(spec: str, schemas: Sequence[Schema]) -> Mapping[int, Extension]:
-    """The extension for each protocol that it fits. Raises `InputError` if there is none."""
+def fitting_extensions(spec: str, schemas: Sequence[Schema]) -> Mapping[int, Extension]:
+    """The extension for each protocol that it fits. Raises `InputError` if there is none.
+
+    That an extension does not fit a single schema is told when they are composed.
+    """
+    if len(schemas) <= 1:
+        return {each.protocol: find_extension(spec, each) for each in schemas}
     found, errors = dict[int, Extension](), list[Diagnostic]()
     for schema in schemas:
         try:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from acpgen.schema.bundled import Release, bundled_fragments, find_release, list
 from acpgen.schema.document import read_bytes
 from acpgen.sources.carrying import carry_over
 from acpgen.sources.git import read_in_revision
-from acpgen.sources.inputs import Extension, File, Inputs, Schema, find_extension, read_file
+from acpgen.sources.inputs import Extension, File, Inputs, Schema, fitting_extensions, read_file
 from acpgen.text import cut
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
@@ -32,29 +33,37 @@ Files = Mapping[str, File]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What the project knows: the `files` that packages may have been built from, and the extensions of the package.
+class ManifestInput:
+    """An input of a package, as in its manifest."""
 
-    `configured` is None if no package of the comparison is configured.
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltPackage:
+    """The inputs of one protocol in the manifest of a package, and its options.
+
+    `label` is the name of the manifest in messages. `is_only`: the package has no other protocols.
     """
 
-    files: Files
-    configured: Sequence[str] | None = None
+    label: str
+    version: str
+    protocol: int
+    schema: ManifestInput
+    extensions: tuple[ManifestInput, ...]
+    options: ir.Options
+    parts: frozenset[str]
+    is_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has.
-
-    `parts` are those of a package. `is_subpackage`: it is one of several protocols of a package. `notes` are about the
-    extensions of the other side.
-    """
+    """The meaning of a spec: the input to compile. `notes` are about the extensions of the other side."""
 
     spec: str
     inputs: Inputs
-    options: ir.Options | None = None
-    parts: frozenset[str] = frozenset()
-    is_subpackage: bool = False
+    package: BuiltPackage | None = None
     notes: Sequence[Diagnostic] = ()
 
     @property
@@ -76,33 +85,10 @@ class Subjects:
     only_new: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Input:
-    """An input of a package, as in its manifest."""
-
-    name: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Package:
-    """The inputs of one protocol in the manifest of a package, and its options.
-
-    `label` is the name of the manifest in messages. `is_only`: the package has no other protocols.
-    """
-
-    label: str
-    version: str
-    protocol: int
-    schema: _Input
-    extensions: tuple[_Input, ...]
-    options: ir.Options
-    parts: frozenset[str]
-    is_only: bool
-
-
-Found: TypeAlias = Release | File | _Package
+Found: TypeAlias = Release | File | BuiltPackage
 """The possible meanings of a spec, for one protocol."""
+SideSpec: TypeAlias = tuple[str, Sequence[str]]
+"""What the user names as OLD or NEW, and the extensions for that alone."""
 
 
 def read_files(specs: Iterable[str], *, optional: Iterable[str] = ()) -> Files:
@@ -124,102 +110,89 @@ def is_release(spec: str) -> bool:
 
 
 def resolve_both(
-    old: str,
-    new: str,
+    old: SideSpec,
+    new: SideSpec,
     *,
     protocol: int | None,
     extensions: Sequence[str],
-    own: tuple[Sequence[str], Sequence[str]],
-    known: Known,
+    files: Files,
+    configured: Sequence[str] | None,
 ) -> Subjects:
-    """Resolve two specs. Packages of several protocols make several pairs.
+    """Resolve both sides. Packages of several protocols make several pairs.
 
-    Both sides get `extensions`, and each its `own`; one that is no package and has none gets those of the other side,
-    or those that are configured for it. `protocol` is that of schema files; its default is the protocol of the other
-    side. Raises `InputError` for what does not exist, cannot be read, or is not valid.
+    Both sides get `extensions`. One that is no package and has none of its own gets those of the other side, or those
+    that are `configured` for that. `protocol` is that of schema files; its default is the protocol of the other side.
+    Packages may have been built from `files`. Raises `InputError` for what does not exist, cannot be read, or is not
+    valid.
     """
-    specs = (old, new)
-    found = [_locate(spec) for spec in specs]
+    found = [_locate(spec) for spec, _ in (old, new)]
     stated = (each.protocol for side in found for each in side if not isinstance(each, File))
     number = protocol or next(stated, DEFAULT_PROTOCOL)
     before, after = ({number if isinstance(each, File) else each.protocol: each for each in side} for side in found)
-    chosen = _common(specs, before, after)
-    sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
-    others = ([None if more else each for each in side] for side, more in zip(sides[::-1], own, strict=True))
+    common = _common((old[0], new[0]), before, after)
     olds, news = (
-        _resolve(spec, side, other, protocol=number, extensions=[*extensions, *more], known=known)
-        for spec, side, other, more in zip(specs, sides, others, own, strict=True)
+        _subjects(spec, parts, protocol=number, extensions=[*extensions, *own], files=files)
+        for (spec, own), parts in ((old, [each for each, _ in common]), (new, [each for _, each in common]))
     )
+    carry = partial(_carried, files=files, configured=configured)
+    pairs = [
+        (one if old[1] else carry(other.package, one), other if new[1] else carry(one.package, other))
+        for one, other in zip(olds, news, strict=True)
+    ]
     is_one = min(len(before), len(after)) == 1
     return Subjects(
-        pairs=dict(zip(chosen, zip(olds, news, strict=True), strict=True)),
+        pairs={other.inputs.protocol: (one, other) for one, other in pairs},
         only_old=() if is_one else sorted(before.keys() - after.keys()),
         only_new=() if is_one else sorted(after.keys() - before.keys()),
     )
 
 
-def _common(
-    specs: tuple[str, str], old: Mapping[int, Found], new: Mapping[int, Found]
-) -> dict[int, tuple[Found, Found]]:
-    """The parts of both sides by protocol. A single schema is compared with the part that has its protocol."""
+def _common(specs: tuple[str, str], old: Mapping[int, Found], new: Mapping[int, Found]) -> list[tuple[Found, Found]]:
+    """The parts of both sides to compare. A single schema is compared with the part that has its protocol."""
     if len(old) == len(new) == 1:  # of any two protocols
-        return {each: (next(iter(old.values())), part) for each, part in new.items()}
+        return list(zip(old.values(), new.values(), strict=True))
     if not (common := sorted(old.keys() & new.keys())) and min(len(old), len(new)) == 1:
         spec, side, other = (specs[0], old, new) if len(old) > 1 else (specs[1], new, old)
         message = f"{cut(spec)} has the protocols {' and '.join(map(str, side))}, and not {next(iter(other))}"
         raise input_error("no-such-protocol", message, hint="compare it with a schema of one of its protocols")
-    return {each: (old[each], new[each]) for each in common}
+    return [(old[each], new[each]) for each in common]
 
 
-def _resolve(
-    spec: str,
-    parts: Sequence[Found],
-    others: Sequence[Found | None],
-    *,
-    protocol: int,
-    extensions: Sequence[str],
-    known: Known,
+def _subjects(
+    spec: str, parts: Sequence[Found], *, protocol: int, extensions: Sequence[str], files: Files
 ) -> list[Subject]:
-    """The subjects of one side, each with the extensions that fit it, and those of the package among `others`."""
-    inputs = [_inputs(each, protocol, known.files) for each in parts]
-    fitting = _fitting(inputs, extensions)
-    subjects: list[Subject] = []
-    for part, other, each in zip(parts, others, inputs, strict=True):
-        added = [find_extension(spec, each.schema) for spec in fitting[each.protocol]]
-        subject = Subject(spec=spec, inputs=each.extended(added))
-        if isinstance(part, _Package):
-            subject = replace(subject, options=part.options, parts=part.parts, is_subpackage=not part.is_only)
-        elif isinstance(other, _Package):
-            fragments = _built_from(other, known.files).fragments
-            carried, notes = carry_over(fragments, subject.inputs, spec=spec, configured=known.configured)
-            subject = replace(subject, inputs=carried, notes=notes)
-        subjects.append(subject)
-    return subjects
+    """The subjects of one side, each with the extensions that fit it."""
+    inputs = [_inputs(each, protocol, files) for each in parts]
+    fitting = [fitting_extensions(each, [known.schema for known in inputs]) for each in extensions]
+    return [
+        Subject(
+            spec=spec,
+            inputs=each.extended([found[each.protocol] for found in fitting if each.protocol in found]),
+            package=part if isinstance(part, BuiltPackage) else None,
+        )
+        for part, each in zip(parts, inputs, strict=True)
+    ]
+
+
+def _carried(
+    package: BuiltPackage | None, subject: Subject, *, files: Files, configured: Sequence[str] | None
+) -> Subject:
+    """A subject that is no package with the extensions of the package that it is compared with."""
+    if package is None or subject.package is not None:
+        return subject
+    fragments = _built_from(package, files).fragments
+    inputs, notes = carry_over(fragments, subject.inputs, spec=subject.spec, configured=configured)
+    return replace(subject, inputs=inputs, notes=notes)
 
 
 def _inputs(found: Found, protocol: int, files: Files) -> Inputs:
     match found:
         case Release():
             return Inputs(schema=Schema.of_release(found))
-        case _Package():
+        case BuiltPackage():
             return _built_from(found, files)
         case File():
             return Inputs(schema=_schema_in(found, protocol))
-
-
-def _fitting(inputs: Sequence[Inputs], extensions: Sequence[str]) -> dict[int, list[str]]:
-    """The extensions for each protocol: those that fit it, and those that fit none, so that they are reported."""
-    found: dict[int, list[str]] = {each.protocol: [] for each in inputs}
-    for spec in extensions:
-        for each in [each for each in inputs if len(inputs) == 1 or _fits(spec, each.schema)] or inputs:
-            found[each.protocol].append(spec)
-    return found
-
-
-def _fits(spec: str, schema: Schema) -> bool:
-    with suppress(InputError):
-        return schema.protocol in find_extension(spec, schema).fragment.protocols
-    return False
 
 
 def _schema_in(file: File, protocol: int) -> Schema:
@@ -280,12 +253,12 @@ def built_from(lock: File, files: Files) -> list[Inputs]:
     return [_built_from(each, files) for each in _read_package(lock)]
 
 
-def _built_from(package: _Package, files: Files) -> Inputs:
+def _built_from(package: BuiltPackage, files: Files) -> Inputs:
     extensions = tuple(_extension(each, package, files) for each in package.extensions)
     return Inputs(schema=_schema(package, files), extensions=extensions)
 
 
-def _read_package(file: File) -> list[_Package]:
+def _read_package(file: File) -> list[BuiltPackage]:
     """Parse the inputs of each protocol in a manifest, and the options. Raises `InputError` if they are not there."""
     folder = file.label.removesuffix(LOCK_NAME).rstrip("/") or "."
     manifest = parse_manifest(file.data, folder)
@@ -296,7 +269,7 @@ def _read_package(file: File) -> list[_Package]:
         raise input_error("manifest-broken", message, hint="build it again") from None
 
 
-def _parse_head(manifest: Manifest, label: str) -> list[_Package]:
+def _parse_head(manifest: Manifest, label: str) -> list[BuiltPackage]:
     """Parse a head. Raises `KeyError`, `TypeError` or `AttributeError` for one that acpgen did not write."""
     head: Mapping[str, Any] = manifest.head
     parts = head.get("protocols", [head])
@@ -310,7 +283,7 @@ def _parse_head(manifest: Manifest, label: str) -> list[_Package]:
         keep_unknown=chosen.get("keep_unknown") is True,
     )
     return [
-        _Package(
+        BuiltPackage(
             label=label,
             version=str(head.get("acpgen", "")),
             protocol=each["protocol"],
@@ -324,13 +297,13 @@ def _parse_head(manifest: Manifest, label: str) -> list[_Package]:
     ]
 
 
-def _input(raw: Mapping[str, Any]) -> _Input:
+def _input(raw: Mapping[str, Any]) -> ManifestInput:
     if not (isinstance(raw["name"], str) and isinstance(raw["sha256"], str)):
         raise TypeError(raw)
-    return _Input(name=raw["name"], digest=raw["sha256"])
+    return ManifestInput(name=raw["name"], digest=raw["sha256"])
 
 
-def _schema(package: _Package, files: Files) -> Schema:
+def _schema(package: BuiltPackage, files: Files) -> Schema:
     wanted = package.schema
     key = (package.protocol, wanted.name)
     release = next((each for each in list_releases() if (each.protocol, each.spec) == key), None)
@@ -341,7 +314,7 @@ def _schema(package: _Package, files: Files) -> Schema:
     raise _missing("schema", wanted, package, is_known=release is not None)
 
 
-def _extension(wanted: _Input, package: _Package, files: Files) -> Extension:
+def _extension(wanted: ManifestInput, package: BuiltPackage, files: Files) -> Extension:
     # a name from a manifest is untrusted: it is compared with those that are bundled, and becomes no path
     bundled = next((each for each in bundled_fragments(package.protocol) if each.spec == wanted.name), None)
     if bundled is not None and bundled.document.digest == wanted.digest:
@@ -351,7 +324,7 @@ def _extension(wanted: _Input, package: _Package, files: Files) -> Extension:
     raise _missing("extension", wanted, package, is_known=bundled is not None)
 
 
-def _missing(what: str, wanted: _Input, package: _Package, *, is_known: bool) -> InputError:
+def _missing(what: str, wanted: ManifestInput, package: BuiltPackage, *, is_known: bool) -> InputError:
     why, way_out = "it is not bundled", ""
     if is_known:
         why = f"acpgen {acpgen.__version__} bundles another file under this name"

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from statistics import median
 from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.ir.gate_tags import Tags, counts, tags_that_do_not_count
+from acpgen.ir.gate_tags import tags_that_do_not_count
+from acpgen.ir.gated_places import GatedPlaces, Place
 from acpgen.ir.names import class_name
 from acpgen.roles import Side
+from acpgen.schema.document import join
 from acpgen.schema.gates import Gate
-from acpgen.trace.gated_in_messages import GatedFinder
 from acpgen.trace.lines import Event, MessagePlace, TraceEntry
-from acpgen.trace.sessions import RecordedSessions, tag_of, task_of
+from acpgen.trace.sessions import RecordedSessions, update_in
 from acpgen.trace.values import Misfit, misfits
+from acpgen.trace.writing import closed_gates, records
+
+_IDS = (ir.Primitive.STRING, ir.Primitive.INTEGER, ir.Primitive.NULL)
+"""What the id of a request may be."""
 
 
 class LineKind(Enum):
@@ -92,12 +99,15 @@ def _problem(code: str, message: str, pointer: str = "", *, severity: Severity =
 
 
 class Conversation:
-    """One connection. `models` has a model by protocol; the first counts until a version is negotiated.
+    """The connection `name`. `models` has a model by protocol; the first counts until a version is negotiated.
 
     What was said before is not known of one that is `partial`: so nothing is missing in it.
     """
 
-    def __init__(self, models: Mapping[int, ir.Model], totals: dict[str, Total], *, is_partial: bool) -> None:
+    def __init__(
+        self, name: str, models: Mapping[int, ir.Model], totals: defaultdict[str, Total], *, is_partial: bool
+    ) -> None:
+        self.name = name
         self.models = models
         self.model = next(iter(models.values()))
         self.totals = totals
@@ -105,14 +115,15 @@ class Conversation:
         self._pending: dict[tuple[Side, str], _OpenRequest] = {}
         self._answered: set[tuple[Side, str]] = set()
         self._announced: dict[str, Any] = {}
-        self._gated_values: dict[int, GatedFinder] = {}
+        self._gated_places: dict[int, Callable[[ir.TypeExpr], list[Place]]] = {}
         self._sessions = RecordedSessions(is_partial=is_partial)
         self._has_started = self._is_partial = is_partial
         self._is_recorded = self._has_ended = self._has_gaps = False
 
     def read(self, entry: TraceEntry, number: int) -> Seen:
         """What is known of the next line, with its findings."""
-        seen = self._seen = Seen(number=number, entry=entry, sender=entry.sender, protocol=self.model.protocol)
+        seen = Seen(number=number, entry=entry, connection=self.name, sender=entry.sender, protocol=self.model.protocol)
+        self._seen = seen
         if entry.event is not None:
             seen.kind = LineKind.EVENT
             self._event(entry.event)
@@ -166,7 +177,7 @@ class Conversation:
         if not isinstance(wire, str):
             yield _problem("envelope", "a method is a string", "/method")
             return
-        self._total(wire).count += 1
+        self.totals[wire].count += 1
         params = message.get("params")
         self._negotiate(self.model, wire, params)
         method = self._find(wire, entry.sender)
@@ -191,7 +202,8 @@ class Conversation:
             return
         if seen.sender is None and method.handlers:
             seen.sender = method.handlers[0].peer
-        seen.tag, seen.task = tag_of(method, params, self.model), task_of(method, params, self.model)
+        if (update := update_in(method, params, self.model)) is not None:
+            seen.tag, seen.task = update.tag, update.task
 
     def _find(self, wire: str, sender: Side | None) -> ir.Method | None:
         found = [each for each in self.model.methods if each.wire == wire]
@@ -227,25 +239,28 @@ class Conversation:
             yield _problem("capability", f"{method.wire!r} needs {gate}, which was not advertised", "/method")
 
     def _values(self, expression: ir.TypeExpr, value: Any, model: ir.Model, *, at: str) -> Iterator[Misfit]:
-        """The values in params or a result whose capability was not advertised."""
+        """The values in params or a result whose capability was not advertised: those that packages do not send."""
         if not self._announced:
             return
-        if model.protocol not in self._gated_values:
-            self._gated_values[model.protocol] = GatedFinder(model)
-        for pointer, gated in self._gated_values[model.protocol].find(expression, value, at=at):
+        if model.protocol not in self._gated_places:
+            self._gated_places[model.protocol] = cache(GatedPlaces(model).find)
+        for found in closed_gates().find_closed(value, self._gated_places[model.protocol](expression)):
+            gated: ir.GatedValue = found.gate
             if self._lacks(gated.gate):
                 message = f"{gated} needs {gated.gate}, which was not advertised"
                 about = ".".join((gated.definition, *gated.properties[:1]))
-                yield replace(_problem("capability", message, pointer), about=about)
+                yield replace(_problem("capability", message, join(at, *found.path)), about=about)
 
     def _lacks(self, gate: Gate) -> bool:
         """Whether capabilities were advertised, but not that of the gate."""
-        name, but = class_name(gate.root), tags_that_do_not_count(gate, self.model)
-        return name in self._announced and not any(_is_open(self._announced[name], path, but) for path in gate.paths)
+        if (name := class_name(gate.root)) not in self._announced:
+            return False
+        stated, but = self._announced[name], tags_that_do_not_count(gate, self.model)
+        return not any(records().opens(records().value_at(stated, path), but) for path in gate.paths)
 
     def _ask(self, entry: TraceEntry, message: dict[str, Any], method: ir.Method | None) -> Iterator[Misfit]:
         wire, identity = message["method"], message["id"]
-        if not _is_id(identity):
+        if ir.Primitive.of(identity) not in _IDS:
             yield _problem("envelope", "an id is a string, an integer or null", "/id")
             return
         side = self._seen.sender or Side.CLIENT
@@ -299,7 +314,7 @@ class Conversation:
         seen.sender = seen.sender or key[0].peer
         if call.time is not None and time is not None:
             seen.seconds = time - call.time
-            self._total(call.method).seconds.append(seen.seconds)
+            self.totals[call.method].seconds.append(seen.seconds)
 
     def _asked(self, entry: TraceEntry, identity: Any) -> tuple[tuple[Side, str], _OpenRequest | None]:
         """The request of an answer. Where the line does not say its sender, the last one with this id."""
@@ -316,7 +331,7 @@ class Conversation:
         if not isinstance(error, dict):
             yield _problem("envelope", "an error is an object", "/error")
             return
-        if not isinstance(error.get("code"), int) or isinstance(error["code"], bool):
+        if ir.Primitive.of(error.get("code")) is not ir.Primitive.INTEGER:
             yield _problem("envelope", "the code of an error is an integer", "/error/code")
         if not isinstance(error.get("message"), str):
             yield _problem("envelope", "the message of an error is a string", "/error/message")
@@ -348,18 +363,3 @@ class Conversation:
     def _announce(self, method: ir.Method, name: str, value: Any) -> None:
         if self.model.negotiation is not None and method.wire == self.model.negotiation.method:
             self._announced[name] = value
-
-    def _total(self, method: str) -> Total:
-        return self.totals.setdefault(method, Total())
-
-
-def _is_id(value: Any) -> bool:
-    return value is None or (isinstance(value, (str, int)) and not isinstance(value, bool))
-
-
-def _is_open(value: Any, path: tuple[str, ...], but: Tags | None) -> bool:
-    for wire in path:
-        value = value.get(wire) if isinstance(value, dict) else None
-    if isinstance(value, list):
-        return any(counts(item, but) for item in value)
-    return value is True or isinstance(value, dict)

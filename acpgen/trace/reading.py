@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -44,7 +44,7 @@ class Trace:
     messages: list[Seen] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[Severity] = field(default_factory=Counter)
-    totals: dict[str, Total] = field(default_factory=dict)
+    totals: defaultdict[str, Total] = field(default_factory=lambda: defaultdict(Total))
 
     @property
     def diagnostics(self) -> Iterator[Diagnostic]:
@@ -100,15 +100,6 @@ def _sibling(file: Path, part: str) -> Path:
     return Path(f"{file}{part}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A connection that goes on."""
-
-    name: str
-    conversation: Conversation
-    masking: Masking | None
-
-
 class _RecordingReader:
     """Gives each line to its connection. Where lines do not name it, each start of a recording is a new one."""
 
@@ -116,7 +107,8 @@ class _RecordingReader:
         self._trace = trace
         self._keeps = keep
         self._shows_secrets = shows_secrets
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, tuple[Conversation, Masking]] = {}
+        """The connections that go on."""
         self._starts = 0
         self._lines = 0
 
@@ -140,13 +132,12 @@ class _RecordingReader:
             self._finish(key, is_cut=False)
         if key not in self._open:
             name = key or (str(self._starts) if self._starts else "")
-            conversation = Conversation(self._trace.models, self._trace.totals, is_partial=continues(entry))
-            self._open[key] = _Open(name, conversation, None if self._shows_secrets else Masking())
-        found = self._open[key]
-        seen = found.conversation.read(entry, self._lines)
-        seen.connection = found.name
-        if found.masking is not None:
-            found.masking.hide(seen)
+            conversation = Conversation(name, self._trace.models, self._trace.totals, is_partial=continues(entry))
+            self._open[key] = conversation, Masking()
+        conversation, masking = self._open[key]
+        seen = conversation.read(entry, self._lines)
+        if not self._shows_secrets:
+            masking.hide(seen)
         self._lines += 1
         if self._keeps:
             self._trace.messages.append(seen)
@@ -154,7 +145,8 @@ class _RecordingReader:
             self._trace.add(seen.place, misfit)
 
     def _finish(self, key: str, *, is_cut: bool) -> None:
-        for place, misfit in self._open.pop(key).conversation.finish(is_cut=is_cut):
+        conversation, _ = self._open.pop(key)
+        for place, misfit in conversation.finish(is_cut=is_cut):
             self._trace.add(place, misfit)
 
 

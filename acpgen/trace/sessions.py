@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
-from acpgen.schema.session_facts import TaskFacts, TurnFacts, Updates
+from acpgen.schema.session_facts import TurnFacts, Updates
 from acpgen.trace.lines import MessagePlace
 from acpgen.trace.values import Misfit
 
@@ -61,8 +61,8 @@ class RecordedSessions:
             yield Misfit(code="session", severity=Severity.ERROR, pointer=f"/params/{rules.key}", message=message)
         if (updates := rules.updates) is not None and (state_of := self._known.get(session)) is not None:
             _follow_turn(updates.turn, method.wire, state_of)
-            if method.wire == updates.method:
-                yield from _update(updates, params, state_of, model=model, place=place)
+            if (update := update_in(method, params, model)) is not None:
+                yield from _follow_update(updates, update, state_of, place=place)
 
     def ask(self, method: ir.Method, session: str, model: ir.Model) -> None:
         """Note a request that is in flight now."""
@@ -100,29 +100,29 @@ class RecordedSessions:
             state.has_had_turn = True
 
 
-def tag_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
-    """The tag of the update that the params have."""
-    updates = _updates_by(method, model)
-    return None if updates is None else _stated(updates, params, _tag_property(method, updates, model))
+@dataclass(frozen=True, slots=True)
+class ReportedUpdate:
+    """An update that params have: the tag that says what it is, and the id of the task that it reports on."""
+
+    content: Mapping[str, Any]
+    tag: str | None
+    task: str | None
 
 
-def task_of(method: ir.Method, params: Any, model: ir.Model) -> str | None:
-    """The id of the task that the params report on."""
-    updates = _updates_by(method, model)
-    return None if updates is None or updates.tasks is None else _stated(updates, params, updates.tasks.id)
-
-
-def _updates_by(method: ir.Method, model: ir.Model) -> Updates | None:
-    """The rules of updates, if the method reports them."""
+def update_in(method: ir.Method, params: Any, model: ir.Model) -> ReportedUpdate | None:
+    """The update in the params of a method; None if there is none, or if another method reports them."""
     updates = model.sessions.updates if model.sessions else None
-    return updates if updates and method.wire == updates.method else None
+    if updates is None or method.wire != updates.method or not isinstance(params, dict):
+        return None
+    content = params.get(updates.property)
+    if not isinstance(content, dict):
+        return None
+    tag = _text(content.get(_tag_property(method, updates, model)))
+    return ReportedUpdate(content, tag, _text(content.get(updates.tasks.id)) if updates.tasks else None)
 
 
-def _stated(updates: Updates, params: Any, key: str | None) -> str | None:
-    """The text that the update in the params has under a key."""
-    found = params.get(updates.property) if isinstance(params, dict) else None
-    stated = found.get(key) if isinstance(found, dict) else None
-    return stated if isinstance(stated, str) else None
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _tag_property(method: ir.Method, updates: Updates, model: ir.Model) -> str | None:
@@ -134,29 +134,22 @@ def _tag_property(method: ir.Method, updates: Updates, model: ir.Model) -> str |
 
 
 def _follow_turn(turn: TurnFacts | None, wire: str, state: _Session) -> None:
-    if turn is not None and wire == turn.request:
-        state.is_cancelled = False
-    elif turn is not None and wire == turn.cancel:
-        state.is_cancelled = True
+    if turn is not None and wire in (turn.request, turn.cancel):
+        state.is_cancelled = wire == turn.cancel
 
 
-def _update(
-    updates: Updates, params: Any, state: _Session, *, model: ir.Model, place: MessagePlace
+def _follow_update(
+    updates: Updates, update: ReportedUpdate, state: _Session, *, place: MessagePlace
 ) -> Iterator[Misfit]:
-    method = next(each for each in model.methods if each.wire == updates.method)
-    turn, tag = updates.turn, tag_of(method, params, model)
-    if turn and tag in turn.tags and state.has_had_turn and not state.turns and not state.replays:
-        message = f"{tag!r} comes after the answer to {turn.request!r}, which ended the turn"
+    turn, tasks = updates.turn, updates.tasks
+    if turn and update.tag in turn.tags and state.has_had_turn and not state.turns and not state.replays:
+        message = f"{update.tag!r} comes after the answer to {turn.request!r}, which ended the turn"
         pointer = f"/params/{updates.property}"
         yield Misfit(code="after-turn", severity=Severity.WARNING, pointer=pointer, message=message)
-    if updates.tasks is not None and (task := task_of(method, params, model)) is not None:
-        _follow_task(updates.tasks, task, params[updates.property], state=state, place=place)
-
-
-def _follow_task(tasks: TaskFacts, task: str, update: Any, *, state: _Session, place: MessagePlace) -> None:
-    if update.get(tasks.status) in tasks.ended:
-        state.tasks[task] = None
-    else:
-        first = state.tasks.setdefault(task, place)
-        if first is None and tasks.status in update:  # it goes on
-            state.tasks[task] = place
+    if tasks is None or update.task is None:
+        return
+    if update.content.get(tasks.status) in tasks.ended:
+        state.tasks[update.task] = None
+    elif tasks.status in update.content or update.task not in state.tasks:
+        known = state.tasks.get(update.task)
+        state.tasks[update.task] = known or place  # one that had ended goes on

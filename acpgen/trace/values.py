@@ -79,19 +79,9 @@ def _wrong(at: str, expected: str, value: Any) -> Misfit:
 
 
 def _is_primitive(value: Any, primitive: ir.Primitive) -> bool:
-    match primitive:
-        case ir.Primitive.STRING:
-            return isinstance(value, str)
-        case ir.Primitive.BOOLEAN:
-            return isinstance(value, bool)
-        case ir.Primitive.NULL:
-            return value is None
-        case ir.Primitive.INTEGER | ir.Primitive.NUMBER if isinstance(value, bool):
-            return False
-        case ir.Primitive.INTEGER:
-            return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        case ir.Primitive.NUMBER:
-            return isinstance(value, (int, float))
+    """Whether a value is of the type. Without a fraction, it is an integer (JSON Schema 2020-12, section 4.2.3)."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return primitive.admits(ir.Primitive.INTEGER if is_whole else ir.Primitive.of(value))
 
 
 def _scalar(expression: ir.Scalar | ir.InlineEnum, value: Any, at: str) -> Iterator[Misfit]:

@@ -1,4 +1,4 @@
-"""The modules of generated packages that write traces, with the places of secrets that acpgen knows."""
+"""The modules of generated packages that traces are written and read with, and the secrets that acpgen knows."""
 
 from __future__ import annotations
 
@@ -25,10 +25,22 @@ def decorated() -> Any:
     return _imported("decorated")
 
 
+@cache
+def closed_gates() -> Any:
+    """The module that finds values whose capability the peer has not advertised."""
+    return _imported("closed_gates")
+
+
+@cache
+def records() -> Any:
+    """The module that knows what opens a gate."""
+    return _imported("records")
+
+
 def _imported(module: str) -> Any:
     if _PACKAGE not in sys.modules:  # not by the path of imports, where it may be hidden
         runtime = data_folder() / "templates" / "runtime"
-        path, places = runtime / "__init__.py", [str(runtime), str(runtime / "core")]
+        path, places = runtime / "__init__.py", [str(runtime), str(runtime / "core"), str(runtime / "handlers")]
         spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=places)
         assert spec is not None
         sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)
