@@ -16,8 +16,9 @@ from acpgen.roles import RoleChoice
 from benchmarks import instructions
 from benchmarks.instructions import ELSEWHERE, MEANINGS, PLAIN, ROLES, TOLERANCE, Count, Figures, differences
 from benchmarks.lab import HERE
-from tests.support import package_folder
+from tests.support import REPOSITORY, package_folder
 
+PAGE = REPOSITORY / "docs" / "performance.md"
 KNOWN = Figures(python="3.11.7, GCC 12", ratios=dict.fromkeys(MEANINGS, 2.0))
 
 
@@ -55,6 +56,19 @@ def test_committed_figures_are_of_all_scenarios() -> None:
     known = instructions.load()
     assert "3.11" in known
     assert all(list(each.ratios) == list(MEANINGS) for each in known.values())
+
+
+def test_the_page_has_the_committed_figures(request: pytest.FixtureRequest) -> None:
+    before, begin, rest = PAGE.read_text(encoding="utf-8").partition("<!-- instructions: begin -->\n")
+    table, end, after = rest.partition("<!-- instructions: end -->")
+    ratios = instructions.load()["3.11"].ratios
+    rows = [("what is done; the plain counterpart", "ratio"), ("---", "---:")]
+    rows += [(MEANINGS[name], f"{ratio:.4g}") for name, ratio in ratios.items()]
+    expected = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    if request.config.getoption("--accept-goldens"):
+        PAGE.write_text(before + begin + expected + end + after, encoding="utf-8")
+    else:
+        assert table == expected, "accept it with --accept-goldens"
 
 
 def test_counts_are_compared_and_accepted(
