@@ -81,6 +81,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return Played(folder, results)
 
 
+@pytest.fixture(scope="module")
+def complete(played: Played) -> None:
+    """Build the package `demo` with all parts: each page has built it with what it uses itself."""
+    parts = [f"--with={each}" for each in every_part((Role.AGENT,), [1])]
+    build_package(played.folder / "demo", "--role", "agent", *parts)
+
+
 @pytest.mark.parametrize("name", [page.name for page in PAGES])
 def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.FixtureRequest) -> None:
     result = played.results[name]
@@ -100,10 +107,9 @@ def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.Fix
 
 
 @pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
+@pytest.mark.usefixtures("complete")
 def test_snippets_are_typed(checker: str, played: Played) -> None:
     require(find_spec(checker), checker)
-    parts = [f"--with={each}" for each in every_part((Role.AGENT,), [1])]
-    build_package(played.folder / "demo", "--role", "agent", *parts)  # each page has built it with what it uses itself
     (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     files = sorted(path.name for path in played.folder.glob("*.py"))
     assert len(files) > 20
@@ -310,6 +316,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.usefixtures("complete")
 def test_tools_of_servers_at_urls(played: Played) -> None:
     for name in ("mcp", "uvicorn"):
         require(find_spec(name), name)
