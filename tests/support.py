@@ -51,6 +51,13 @@ def require(condition: object, what: str) -> None:
     pytest.skip(f"needs {what}")
 
 
+def deep_except(kept: Collection[str], cases: Mapping[str, Any]) -> list[Any]:
+    """The cases as parameters by their ids: those in `kept` prove something each, the rest repeats it under `deep`."""
+    if unknown := {*kept} - {*cases}:
+        raise LookupError(f"no case is named {', '.join(sorted(unknown))}")
+    return [pytest.param(case, id=name, marks=() if name in kept else pytest.mark.deep) for name, case in cases.items()]
+
+
 def without_slowness(stderr: str) -> str:
     """What a program under `python -X dev` wrote to stderr, without asyncio's lines about steps that take long."""
     return re.sub(r"^Executing <.*> took [\d.]+ seconds\n", "", stderr, flags=re.MULTILINE)
