@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import nox
@@ -18,27 +17,37 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
-ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""The versions that run long tests, too. Those between share a part of the modules with quick ones: a difference
-that both ends lack is unlikely."""
-BETWEEN = tuple(version for version in PYTHONS if version not in ENDS)
-REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
-"""Tests of servers within the process, which `full` leaves out on the versions between."""
+OLDEST, NEWEST = PYTHONS[0], PYTHONS[-1]
+SECOND_HALF = "test_r"
+"""In the session `full`, the modules up to this name run on the oldest version, and those from it on the newest."""
+SMOKE = (
+    "test_client_sessions",
+    "test_codec",
+    "test_dataclasses",
+    "test_dispatch",
+    "test_helpers_turns",
+    "test_proxy_engine",
+    "test_runtime_end",
+    "test_runtime_stdio",
+    "test_spawn_ends",
+    "test_stored_agent",
+)
+"""The modules that `full` runs on the versions between: a difference that both ends lack is unlikely."""
 CORES = os.cpu_count() or 1
 WORKERS = 1 + CORES
 """More than there are cores: many tests wait for processes, and some for time to pass. Each collects all tests."""
 
 
-def _spread(workers: int = WORKERS) -> tuple[str, ...]:
-    """The options for so many processes."""
-    return ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
+def _spread() -> tuple[str, ...]:
+    """The options for several processes, each with whole modules, in the order of the tests."""
+    return ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
-# Where CI is set, `nox` alone runs a part of the long tests, too, in one session: each session collects all tests.
-nox.options.sessions = ["lint", f"{'ci' if os.environ.get('CI') else 'tests'}-{MAIN}"]
+# Where CI is set, `nox` alone runs the long tests, too.
+nox.options.sessions = ["lint", f"{'full' if os.environ.get('CI') else 'tests'}-{MAIN}"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
 
@@ -61,22 +70,6 @@ def _pyenv_folders() -> dict[str, Path]:
 os.environ["PATH"] = os.pathsep.join(
     map(str, [*_pyenv_folders().values(), os.environ.get("PATH", os.defpath), Path(sys.executable).parent])
 )
-
-FOUND = [version for version in PYTHONS if shutil.which(f"python{version}")]
-
-
-def _shares(versions: Iterable[str], *, parts: int = 1, turn: int = 0) -> dict[str, str]:
-    """The part of the tests that each version runs, of those versions that are there, as `--share` takes it."""
-    found = [version for version in versions if version in FOUND]
-    count = parts * len(found)
-    return {version: f"{(at * parts + turn) % count}/{count}" for at, version in enumerate(found)}
-
-
-def _commit(at: int) -> int:
-    """One of five numbers that follow from the commit; 0 outside a repository."""
-    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
-    return int(found.stdout[8 * at : 8 * at + 8] or "0", 16)
-
 
 # The tests start hundreds of processes, and each would compile what another one has compiled.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -116,54 +109,47 @@ def _install_all(session: nox.Session) -> None:
         session.install("pyright[nodejs]")
 
 
-def _run_tests(session: nox.Session, which: str, *options: str) -> None:
-    """Run the tests with these marks: on the main version all, elsewhere those for every Python, with `options`.
+def _for_every_python() -> list[Path]:
+    """The modules with tests for every version of Python: others import what only the main version has installed."""
+    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "every_python" in path.read_text("utf-8")]
 
-    Quick tests whose libraries are heavy run in CI, and in `full`, which installs the libraries; else they are skipped.
-    """
-    if session.python == MAIN:
-        if which != "not full" or os.environ.get("CI"):
-            _install_all(session)
-        else:
-            _install(session, "test", "network")
-        session.run("pytest", *_spread(), "-m", which, *options, *session.posargs)
-    else:
-        _install(session, "test")
-        workers = WORKERS if session.python in ENDS else CORES
-        session.run("pytest", *_spread(workers), "--every-python", "-m", which, *options, *session.posargs)
+
+def _run_for_every_python(session: nox.Session, paths: list[Path], *, marks: str = "") -> None:
+    """Run the tests of these modules that are for every version of Python, and that have `marks`, too."""
+    _install(session, "test")
+    chosen = f"every_python and {marks}" if marks else "every_python"
+    session.run("pytest", *_spread(), "-m", chosen, *map(str, paths), *session.posargs)
 
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests that take seconds: `nox` alone on the main version."""
-    _run_tests(session, "not full")
+    """Run the tests that take seconds: `nox` alone on the main version.
+
+    Without CI, no heavy libraries are installed for it, and the tests that need them are skipped.
+    """
+    if session.python != MAIN:
+        _run_for_every_python(session, _for_every_python(), marks="not full")
+        return
+    if os.environ.get("CI"):
+        _install_all(session)
+    else:
+        _install(session, "test", "network")
+    session.run("pytest", *_spread(), "-m", "not full", *session.posargs)
 
 
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
-    """Run all tests, also those that take long, or need other environments.
-
-    On 3.10 and 3.15, it is half of those for every Python each; on the versions between, a part of the quick ones.
-    """
-    _run_all(session, {**_shares(each for each in ENDS if each != MAIN), **_shares(BETWEEN, parts=4)})
-
-
-@nox.session(python=PYTHONS, default=False)
-def ci(session: nox.Session) -> None:
-    """Run the tests of `full` in turn: which long ones, and which test on which version, the commit says.
-
-    Each quick test runs on one version, and a sixth of the long ones does.
-    """
-    shares = {**_shares(ENDS, turn=_commit(1)), **_shares(BETWEEN, parts=8, turn=_commit(1))}
-    _run_all(session, shares, f"--turn={_commit(0)}")
-
-
-def _run_all(session: nox.Session, shares: Mapping[str, str], *options: str) -> None:
-    share = [f"--share={shares[session.python]}"] if session.python in shares else []
-    if session.python in ENDS:
-        _run_tests(session, "", *share, *options)
+    """Run what CI runs: all tests on the main version, on the others a fixed part of those for every version."""
+    every = _for_every_python()
+    if session.python == MAIN:
+        _install_all(session)
+        session.run("pytest", *_spread(), *session.posargs)
+    elif session.python == OLDEST:
+        _run_for_every_python(session, [path for path in every if path.stem < SECOND_HALF])
+    elif session.python == NEWEST:
+        _run_for_every_python(session, [path for path in every if path.stem >= SECOND_HALF])
     else:
-        _run_tests(session, "not full", *share, *(f"--ignore={path}" for path in REMOTE))
+        _run_for_every_python(session, [path for path in every if path.stem in SMOKE], marks="not full")
 
 
 @nox.session(default=False)
@@ -186,7 +172,7 @@ def deep(session: nox.Session) -> None:
     _install_all(session)
     session.env["ACPGEN_DEEP"] = "1"
     # some tests take an hour there
-    session.run("pytest", "-n", str(WORKERS), "--dist", "loadfile", "--timeout=14400", *session.posargs)
+    session.run("pytest", *_spread(), "--timeout=14400", *session.posargs)
 
 
 @nox.session(python=MAIN, default=False)

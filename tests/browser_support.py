@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
+from tests.needs import find_program, lacks
 from tests.published import MissingSchemaError, Origin, from_npm
-from tests.support import require
 
 AXE = Origin(
     package="axe-core@4.14.1",
@@ -19,8 +18,7 @@ PHONE = {"width": 360, "height": 760}
 
 def chromium() -> str | None:
     """The browser of the system."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if (found := shutil.which(name))), None)
+    return find_program("chromium", "chromium-browser", "google-chrome")
 
 
 class Visit:
@@ -56,8 +54,7 @@ def axe_script() -> str:
     try:
         return from_npm("axe.min.js", AXE).read_text(encoding="utf-8")
     except MissingSchemaError as error:
-        require(False, str(error))
-        raise
+        lacks("registry", error)
 
 
 def check_accessibility(page: Any) -> None:

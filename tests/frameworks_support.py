@@ -18,8 +18,9 @@ import pytest
 
 from tests.command_line import run_acpgen
 from tests.interop import peers
+from tests.needs import lacks
 from tests.runtime_support import V1
-from tests.support import REPOSITORY, Packages, require
+from tests.support import REPOSITORY, Packages
 from tests.turns_support import helpers_of
 
 if sys.version_info >= (3, 11):
@@ -223,8 +224,7 @@ def starter(home: Path, folders: pytest.TempPathFactory, packages: Packages) -> 
     try:
         interpreter = environment(home)
     except peers.MissingPeerError as error:
-        require(None, str(error))
-        raise
+        lacks("registry", error)
     examples = built(folders.mktemp("frameworks") / "examples")
     acp = packages(V1)
     return lambda name: Project(acp, interpreter, examples / name, folders.mktemp("project"))

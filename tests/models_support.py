@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from types import ModuleType
@@ -18,7 +17,8 @@ from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
 from acpgen.ir.model import Options
 from acpgen.text import digest
-from tests.support import Packages, model_of, require, schema_of
+from tests.needs import need
+from tests.support import Packages, model_of, schema_of
 
 TEXT = {"type": "string"}
 
@@ -26,7 +26,7 @@ TEXT = {"type": "string"}
 @cache
 def models_of(sources: SchemaChoice, flavour: Flavour, options: Options | None = None) -> ModuleType:
     """The imported module for `sources`."""
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     return imported(render_models(model_of(sources, options)[0], flavour))
 
 

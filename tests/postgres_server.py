@@ -10,21 +10,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.needs import find_initdb, need
 
 SECONDS = 120
 
 
 def _programs() -> Path:
-    """The folder of its programs; Debian has them where nobody looks. A test is skipped without them, but not in CI."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).parent
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not folders:
-        assert not os.environ.get("CI"), "PostgreSQL is missing: install Debian's package postgresql"
-        pytest.skip("needs PostgreSQL")
-    return folders[-1].parent
+    """The folder of its programs."""
+    need("initdb")
+    found = find_initdb()
+    assert found is not None
+    return found.parent
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.interop import peers
+from tests.needs import lacks
 
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parents[1] / "shared"
@@ -76,9 +75,7 @@ def published(name: str) -> Path:
     try:
         return find(name)
     except MissingSchemaError as error:
-        if name in ORIGINS and os.environ.get("CI"):
-            pytest.fail(f"CI lacks {error}")
-        pytest.skip(f"needs {error}")
+        lacks("registry" if name in ORIGINS else "recorded", error)
 
 
 def find(name: str) -> Path:
@@ -108,7 +105,7 @@ def shared(path: str) -> Path:
     """A file or folder that no registry has; skips the test where it is absent. What else is there has no effect."""
     found = SHARED / path
     if not found.exists():
-        pytest.skip(f"needs {found}")
+        lacks("recorded", found)
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from tests.support import REPOSITORY, require
+from tests.needs import find_program, need
+from tests.support import REPOSITORY
 
 SECONDS = 60.0
 TOKENS = {"alice": "correct-horse", "bob": "battery-staple"}
@@ -34,9 +34,9 @@ def instructions(kind: str) -> list[str]:
 
 
 def haproxy() -> str:
-    """The load balancer of the system; Debian has it where only root looks for programs."""
-    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
-    require(program, "haproxy")
+    """The load balancer of the system."""
+    need("haproxy")
+    program = find_program("haproxy")
     assert program is not None
     return program
 

@@ -5,17 +5,14 @@ A test module that imports this one skips on Python 3.15 if tree-sitter is missi
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import Any
 
-import pytest
-
 from acpgen.rfd import Base, Extraction, extract, parse_source
 from acpgen.schema.bundled import find_release, load_facts, load_release
+from tests.needs import need
 
-if sys.version_info >= (3, 15):
-    pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
+need("tree_sitter")
 
 
 @cache

@@ -42,15 +42,6 @@ DEEP = bool(os.environ.get("ACPGEN_DEEP"))
 """Whether tests shall try all that they can; otherwise they try a share that CI has time for."""
 
 
-def require(condition: object, what: str) -> None:
-    """Skip the test where `what` is missing; in CI, where it must be there, fail."""
-    if condition:
-        return
-    if os.environ.get("CI"):
-        pytest.fail(f"CI lacks {what}")
-    pytest.skip(f"needs {what}")
-
-
 def deep_except(kept: Collection[str], cases: Mapping[str, Any]) -> list[Any]:
     """The cases as parameters by their ids: those in `kept` prove something each, the rest repeats it under `deep`."""
     if unknown := {*kept} - {*cases}:

@@ -7,9 +7,7 @@ import json
 import math
 import re
 import shutil
-import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,8 @@ from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure, interleave, measures
 from benchmarks.workers.stopwatch import Calls, Message, check, read
 from tests.interop import peers
-from tests.support import DEEP, REPOSITORY, Packages, require
+from tests.needs import lacks, need
+from tests.support import DEEP, REPOSITORY, Packages
 
 CORPUS = read_corpus()
 SCHEMA = json.loads(bundled_schema().read_text(encoding="utf-8"))
@@ -111,7 +110,7 @@ def test_a_bound_is_reached_or_not_and_without_one_there_is_nothing_to_reach() -
 
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    require(sys.platform == "linux", "Linux")
+    need("linux")
     cache = getattr(request.config, "cache", None)
     default = cache.mkdir("interop-peers") if cache else tmp_path_factory.getbasetemp().parent / "interop-peers"
     found = contenders.find(peers.home(Path(default)))
@@ -136,7 +135,8 @@ WAYS = remote.WAYS if DEEP else remote.WAYS[::3]
 def test_a_part_gives_all_its_rows(part: str, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = set(PARTS[part].measures)
     if part == "remote":
-        require(not remote.missing(lab), ", ".join(remote.missing(lab)))
+        if remote.missing(lab):
+            lacks("registry", ", ".join(remote.missing(lab)))
         monkeypatch.setattr(remote, "WAYS", WAYS)
         wanted = {way.named(quantity) for way in WAYS for quantity in remote.UNITS}
     found = PARTS[part].measure(lab)
@@ -149,7 +149,8 @@ def test_a_part_gives_all_its_rows(part: str, lab: Lab, monkeypatch: pytest.Monk
     compared = {who for wanted in COMPARISONS if wanted.part == part for who in (wanted.numerator, wanted.denominator)}
     shown = {who for each in found for who in each.values}
     assert compared - shown <= missing
-    require(not missing, ", ".join(f"{lab.peers.missing[who]} for {who}" for who in sorted(missing)))
+    if missing:
+        lacks("registry", ", ".join(f"{lab.peers.missing[who]} for {who}" for who in sorted(missing)))
 
 
 @pytest.mark.full
@@ -284,7 +285,7 @@ def test_pages_have_their_charts(page: Path, count: int) -> None:
 @pytest.fixture(scope="module")
 def charts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The charts of the invented figures."""
-    require(find_spec("matplotlib"), "matplotlib")
+    need("matplotlib")
     from benchmarks.charts import draw
 
     return draw(results(), tmp_path_factory.mktemp("charts"))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -19,8 +17,9 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Enum
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.walk import walk
+from tests.needs import lacks, need
 from tests.published import FILES, PAGES, available, published, shared
-from tests.support import fitting_fragments, model_of, require
+from tests.support import fitting_fragments, model_of
 
 RELEASES = list_releases()
 EVERY = pytest.mark.parametrize("release", RELEASES, ids=lambda release: f"v{release.protocol}/{release.name}")
@@ -94,14 +93,13 @@ def test_definitions_and_properties_stand_in_the_published_order(release: Releas
 @pytest.fixture(scope="module")
 def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The official TypeScript SDK, unpacked."""
-    require(shutil.which("npm"), "npm")
+    need("npm")
     folder = tmp_path_factory.mktemp("sdk")
     packed = subprocess.run(
         ["npm", "pack", "--silent", SDK], cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
-    if packed.returncode and "CI" not in os.environ:
-        pytest.skip(f"npm pack failed: {packed.stderr.strip()[-200:]}")
-    assert packed.returncode == 0, packed.stderr
+    if packed.returncode:
+        lacks("registry", f"npm pack failed: {packed.stderr.strip()[-200:]}")
     (archive,) = folder.glob("*.tgz")
     with tarfile.open(archive) as found:
         found.extractall(folder, filter="data")

@@ -758,7 +758,7 @@ def test_the_format_of_extension_files_is_printed_with_examples_that_fit_it(tmp_
 FULL = Path("/dev/full")
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is full")
+@pytest.mark.needs("/dev/full")
 @pytest.mark.parametrize("command", ["extensions", "--version", "methods --format json"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_behind_stdout_is_no_bug(command: str, unbuffered: str, tmp_path: Path) -> None:
@@ -777,7 +777,7 @@ def test_a_full_disk_behind_stdout_is_no_bug(command: str, unbuffered: str, tmp_
 
 
 @pytest.mark.full
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
+@pytest.mark.needs("posix")
 @pytest.mark.parametrize("width", [60, 80, 140, 400])
 @pytest.mark.parametrize("command", ["methods", "extensions"])
 def test_a_terminal_of_any_width_shows_names_that_can_be_copied(command: str, width: int, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.support import Packages, import_folder
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and modes are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 SECRET = "what nobody may read"
@@ -127,7 +127,7 @@ def test_a_link_within_a_root_stays_a_link(acp: Any, root: Path) -> None:
     assert (root / "real").read_text() == "new"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everything")
+@pytest.mark.needs("no root")
 def test_a_file_that_may_not_be_written_is_not_replaced(acp: Any, root: Path) -> None:
     (root / "a").write_text("old")
     (root / "a").chmod(0o444)

@@ -232,7 +232,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.needs("posix")
 @pytest.mark.parametrize(("said", "status"), [(b"me\n", b"status 0"), (b"you\n", b"status 1")])
 def test_the_terminal_is_that_of_the_client(tmp_path: Path, said: bytes, status: bytes) -> None:
     import pty

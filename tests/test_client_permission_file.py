@@ -32,7 +32,7 @@ rules = PermissionRules(path=sys.argv[1])
 for number in range({count}):
     rules.remember(PermissionRule("deny", tool=sys.argv[2] + str(number)))
 """
-posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes, sockets and links are those of POSIX")
+posix = pytest.mark.needs("posix")
 
 
 @pytest.fixture(name="acp")

@@ -7,7 +7,6 @@ import logging
 import os
 import random
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="links and paths are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 LS: dict[str, Any] = {"kind": "execute", "name": "Bash", "rawInput": {"command": "ls"}}

@@ -244,7 +244,7 @@ def test_titles_decide_nothing(acp: Any) -> None:
     assert decisions(acp, rules, {"title": "cat"}, {"title": "read /tmp/a", "kind": "read"}) == ["ask", "ask"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
+@pytest.mark.needs("posix")
 def test_paths(acp: Any, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

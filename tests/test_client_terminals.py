@@ -22,7 +22,7 @@ from tests.support import DEEP, Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the commands and signals are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 NOT_FOUND, REFUSED, INVALID = -32002, -32602, -32600
@@ -532,7 +532,7 @@ def test_no_process_is_left(acp: Any, script: str, how: str) -> None:
     run(main())
 
 
-@pytest.mark.skipif(not LINUX, reason="elsewhere, processes are not looked for")
+@pytest.mark.needs("linux")
 def test_other_tasks_run_while_processes_are_looked_for(acp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may take two seconds, and all else would stand still."""
     turns, searches, listdir = itertools.count(), list[int](), os.listdir

@@ -13,7 +13,6 @@ import threading
 import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from tests.documents import section
-from tests.support import REPOSITORY, package_folder, require
+from tests.needs import need
+from tests.support import REPOSITORY, package_folder
 
 PROGRAMS = REPOSITORY / "tests" / "comparison"
 PAGE = REPOSITORY / "docs" / "from-the-sdk.md"
@@ -118,7 +118,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def editor_of(program: str, folder: Path) -> Iterator[Editor]:
     if program == OFFICIAL:
-        require(find_spec("acp"), "agent-client-protocol")
+        need("acp")
     with subprocess.Popen(
         [sys.executable, program], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as agent:
@@ -211,7 +211,7 @@ def test_the_table_has_these_figures(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.full
 def test_ours_is_typed(folder: Path) -> None:
-    require(find_spec("mypy"), "mypy")
+    need("mypy")
     ran = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", OURS], cwd=folder, capture_output=True, text=True, check=False
     )

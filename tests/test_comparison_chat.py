@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,8 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from tests.documents import section
-from tests.support import REPOSITORY, package_folder, require
+from tests.needs import need
+from tests.support import REPOSITORY, package_folder
 from tests.test_comparison import PAGE, imported_names, lines_of_code
 
 PROGRAMS = REPOSITORY / "tests" / "comparison" / "chats"
@@ -28,7 +28,7 @@ EACH = pytest.mark.parametrize("program", [OURS, OFFICIAL])
 SECONDS = 300.0
 """How long a chat may take before it counts as hanging."""
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to another process there")
+pytestmark = pytest.mark.needs("posix")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ class Chat:
 @contextmanager
 def chat_of(program: str, programs: Path, folder: Path) -> Iterator[Chat]:
     if program == OFFICIAL:
-        require(find_spec("acp"), "agent-client-protocol")
+        need("acp")
     command = [sys.executable, str(programs / program), sys.executable, str(programs / "agent.py")]
     environment = {**os.environ, "PYTHONPATH": str(programs), "PYTHONUTF8": "1"}
     with subprocess.Popen(
@@ -231,7 +231,7 @@ def test_the_table_has_these_figures(request: pytest.FixtureRequest) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("program", [OURS, "agent.py"])
 def test_ours_is_typed(program: str, programs: Path) -> None:
-    require(find_spec("mypy"), "mypy")
+    need("mypy")
     ran = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", program], cwd=programs, capture_output=True, text=True, check=False
     )

@@ -9,7 +9,6 @@ import inspect
 import logging
 import pickle
 import pprint
-import sys
 import threading
 import typing
 from collections.abc import Callable, Iterator
@@ -416,7 +415,7 @@ def test_what_tools_see(acp: ModuleType) -> None:
         kind(name="n")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="copy.replace is new in Python 3.13")
+@pytest.mark.needs("Python 3.13")
 def test_copy_replace(acp: ModuleType) -> None:
     value = acp.EnvVariable(name="n", value="v")
     assert vars(copy)["replace"](value, value="w") == acp.EnvVariable(name="n", value="w")

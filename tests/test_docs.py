@@ -7,8 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,7 +18,6 @@ import yaml
 
 import acpgen
 from acpgen.cli.app import make_app
-from tests.conftest import LONGEST, SAMPLED
 from tests.documents import Block, blocks, environment_with_acpgen, play, section
 from tests.project_support import Project
 from tests.published import RECORDED, shared
@@ -31,7 +28,7 @@ SECURITY = REPOSITORY / "docs" / "security.md"
 BUMP = REPOSITORY / "docs" / "bump.md"
 GOLDEN = REPOSITORY / "tests" / "golden"
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX")
+POSIX = pytest.mark.needs("posix")
 
 
 # --- Security -------------------------------------------------------------------------------------------------------
@@ -234,14 +231,3 @@ def test_each_module_of_tests_is_listed_once() -> None:
     assert sorted(listed) == sorted(names)
     for link in re.findall(r"\]\((\S+)\)", table):
         assert (REPOSITORY / "tests" / link).is_file(), link
-
-
-def test_the_lists_of_tests_name_what_is_there() -> None:
-    """A module that has moved would run whole, or last, and nobody would see why."""
-    texts = defaultdict[str, str](str)
-    for path in (REPOSITORY / "tests").rglob("test_*.py"):
-        texts[path.stem] += path.read_text(encoding="utf-8")
-    assert {*LONGEST} <= texts.keys()
-    for name in SAMPLED:
-        module, _, test = name.partition("::")
-        assert f"def {test or 'test_'}" in texts[module], name

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from acpgen.roles import Role
 from acpgen.schema.bundled import bundled_fragments, list_releases
 from tests.command_line import build_package
 from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
-from tests.support import REPOSITORY, every_part, require
+from tests.needs import need
+from tests.support import REPOSITORY, every_part
 
 README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
@@ -39,7 +39,7 @@ NEEDS = {
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 
@@ -92,7 +92,7 @@ def complete(played: Played) -> None:
 def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.FixtureRequest) -> None:
     result = played.results[name]
     for library in NEEDS.get(name, ()):
-        require(find_spec(library), library)
+        need(library)
     if isinstance(result, AssertionError):
         raise result
     (page,) = (each for each in PAGES if each.name == name)
@@ -109,7 +109,7 @@ def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.Fix
 @pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 @pytest.mark.usefixtures("complete")
 def test_snippets_are_typed(checker: str, played: Played) -> None:
-    require(find_spec(checker), checker)
+    need(checker)
     (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     files = sorted(path.name for path in played.folder.glob("*.py"))
     assert len(files) > 20
@@ -248,7 +248,7 @@ asyncio.run(run())
 
 
 def test_an_agent_elsewhere_is_reached_with_a_token(played: Played) -> None:
-    require(find_spec("uvicorn"), "uvicorn")
+    need("uvicorn")
     ran = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], cwd=played.folder, capture_output=True, text=True, check=False
     )
@@ -276,7 +276,7 @@ asyncio.run(run())
 
 
 def test_the_first_agent_on_the_network_is_visited(played: Played) -> None:
-    require(find_spec("uvicorn") and find_spec("websockets"), "uvicorn and websockets")
+    need("uvicorn", "websockets")
     ran = subprocess.run([sys.executable, "-c", HOSTED], cwd=played.folder, capture_output=True, text=True, check=False)
     assert ran.stdout.splitlines() == ["Hello from a server!"], ran.stderr
 
@@ -319,7 +319,7 @@ asyncio.run(run())
 @pytest.mark.usefixtures("complete")
 def test_tools_of_servers_at_urls(played: Played) -> None:
     for name in ("mcp", "uvicorn"):
-        require(find_spec(name), name)
+        need(name)
     ran = subprocess.run([sys.executable, "-c", BY_URL], cwd=played.folder, capture_output=True, text=True, check=False)
     assert ran.stdout.splitlines() == ["Sun in Oslo ['wrong'] [b'right', b'wrong']"], ran.stderr
 

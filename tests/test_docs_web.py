@@ -13,7 +13,6 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ import pytest
 
 from tests.command_line import run_acpgen
 from tests.documents import blocks
+from tests.needs import lacks, need
 from tests.published import MissingSchemaError, Origin, from_npm
-from tests.support import REPOSITORY, require
+from tests.support import REPOSITORY
 
 pytestmark = pytest.mark.full
 
@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(folder: Path) -> Iterator[Service]:
     """The service with an empty store."""
     for library in ("fastapi", "uvicorn"):
-        require(find_spec(library), library)
+        need(library)
     for old in folder.glob("web.db*"):
         old.unlink()
     command = [sys.executable, "-m", "uvicorn", "web:app", "--port", "0", "--timeout-graceful-shutdown", "1"]
@@ -198,5 +198,4 @@ def swagger(path: str) -> Path:
     try:
         return from_npm(f"swagger/{path}", Origin(package=SWAGGER, integrity=INTEGRITY, path=path))
     except MissingSchemaError as error:
-        require(False, str(error))
-        raise
+        lacks("registry", error)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.client_support import helpers_of
+from tests.needs import need
 from tests.proxy.between import package as proxy_package
 from tests.runtime_support import EVERY_BASE, V1, V2, agent_of, client_of, raw_peer, run
 from tests.stored_support import teller
@@ -50,7 +51,9 @@ def is_standard(error: Any) -> bool:
 
 
 def test_the_texts_are_those_of_the_official_sdk() -> None:
-    kind = pytest.importorskip("acp.exceptions").RequestError
+    need("acp")
+    from acp.exceptions import RequestError as kind  # noqa: N813
+
     made = [
         *(kind.parse_error(), kind.invalid_request(), kind.method_not_found("m"), kind.invalid_params()),
         *(kind.internal_error(), kind.auth_required(), kind.resource_not_found()),

@@ -209,7 +209,7 @@ def test_functions_and_constructors(world: World, share: int) -> None:
     run(main())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="stdin and stdout of the tests are no pipes")
+@pytest.mark.needs("posix")
 @SHARES
 @EVERY_KIND
 def test_programs(world: World, share: int) -> None:

@@ -20,7 +20,7 @@ _HANGS = 60
 """Seconds after which a read counts as hanging."""
 SECRET = "hunter2hunter2"
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs named pipes")
+pytestmark = pytest.mark.needs("posix")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.support import REPOSITORY
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 PROGRAMS = Path(__file__).with_name("former_programs.md")

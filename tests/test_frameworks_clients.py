@@ -12,8 +12,9 @@ from tests.frameworks_conversation import CONVERSATION, MODES, REMEMBERED, TRANS
 from tests.frameworks_support import AGENTS, NOTES, SECONDS, Start, home_of_peers, open_calls, starter
 from tests.interop import peers
 from tests.interop.pairs import Setup
+from tests.needs import lacks
 from tests.runtime_support import run
-from tests.support import Packages, require
+from tests.support import Packages
 
 pytestmark = pytest.mark.full
 
@@ -39,8 +40,7 @@ def connect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     try:
         return Sdk(Setup(name, 1, "agent"), *install(home_of_peers(request, tmp_path_factory)))
     except peers.MissingPeerError as error:
-        require(None, str(error))
-        raise
+        lacks("registry", error)
 
 
 @pytest.mark.parametrize("name", AGENTS)

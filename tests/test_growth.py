@@ -28,6 +28,7 @@ from acpgen.reference import html
 from acpgen.sources.inputs import load
 from tests.command_line import run_acpgen
 from tests.diff_schemas import TEXT, message, ref, thing
+from tests.needs import need
 from tests.support import REPOSITORY, Packages, schema_of
 
 Json = Any
@@ -210,7 +211,7 @@ def test_recorded_messages_take_the_same_work_each(more: tuple[str, ...], tmp_pa
 
 
 def test_blocks_of_an_rfd_take_the_same_work_each(tmp_path: Path) -> None:
-    pytest.importorskip("tree_sitter")
+    need("tree_sitter")
 
     def work(count: int) -> int:
         blocks = (json.dumps({"$defs": {f"T{letters(number)}": thing(a=TEXT)}}) for number in range(count))

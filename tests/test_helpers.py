@@ -9,15 +9,15 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from shutil import which
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from acpgen.config import SchemaChoice
+from tests.needs import need
 from tests.runtime_support import BASES, EVERY_BASE, OLD, V2
-from tests.support import REPOSITORY, Packages, require
+from tests.support import REPOSITORY, Packages
 
 Case = tuple[str, str, Any]
 """An expression with helpers, the definition that its result belongs to, and the expected JSON."""
@@ -324,7 +324,7 @@ CHANGES = {
 @pytest.mark.parametrize("path", ["/notes.txt", "/my notes.txt", '/"my"\tnotes.txt', "/nötes.txt"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_git_applies_the_patch(name: str, path: str, packages: Packages, tmp_path: Path) -> None:
-    require(which("git"), "git")
+    need("git")
     old, new = CHANGES[name]
     acp = packages(V2)
     raw = acp.encode(helpers_of(acp).diff(path, old, new))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from tests.project_support import Project
 from tests.published import FILES
 from tests.vendoring import git
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+pytestmark = pytest.mark.needs("posix")
 
 CONFIG = """\
 out = "acp"

@@ -266,7 +266,7 @@ main()
 
 
 @pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize(
     ("name", "command", "expected"),
     [

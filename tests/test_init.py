@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,9 @@ from acpgen.scaffold import Project, project_files
 from acpgen.schema.bundled import Release, find_release
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
+from tests.needs import need
 from tests.project_support import read_toml
-from tests.support import REPOSITORY, fitting_fragments, require, without_slowness
+from tests.support import REPOSITORY, fitting_fragments, without_slowness
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
 ROLES, PROTOCOLS = ("agent", "client", "proxy"), (1, 2)
@@ -516,7 +516,7 @@ def test_the_agent_shows_the_tools_of_its_session(
     projects: Projects, tmp_path: Path, protocols: tuple[int, ...], protocol: int
 ) -> None:
     """Those of a server that runs; for one that does not, or that ends at once, it says why."""
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     (tmp_path / "weather.py").write_text(WEATHER, encoding="utf-8")
     kind = {"type": "stdio"} if protocol == 2 else {}
     programs = (

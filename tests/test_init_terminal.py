@@ -14,7 +14,7 @@ import pytest
 
 from tests.command_line import run_acpgen
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs a pseudo-terminal")
+pytestmark = pytest.mark.needs("posix")
 
 SECONDS = 300.0
 """How long a chat may take before it counts as hanging."""

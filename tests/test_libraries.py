@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any
@@ -15,8 +14,9 @@ import pytest
 
 from acpgen.ir.model import Options
 from acpgen.roles import RoleChoice
+from tests.needs import need
 from tests.runtime_support import V1, V2
-from tests.support import Packages, require
+from tests.support import Packages
 from tests.test_dataclasses import instances
 
 HOOKS = {"orjson": "default", "msgspec.json": "enc_hook", "json": "default"}
@@ -39,7 +39,7 @@ def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
 def write(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Writes a value with a library, and its hook if one is given; returns the value that JSON has then."""
     name = request.param
-    require(find_spec(name.partition(".")[0]), name)
+    need(name.partition(".")[0])
     module = importlib.import_module(name)
     dump = getattr(module, "dumps", None) or module.encode
 
@@ -65,7 +65,7 @@ def test_without_its_hook_a_library_raises(acp: ModuleType, write: Callable[...,
 
 @pytest.mark.parametrize("library", ["orjson", "msgspec.json"])
 def test_also_in_a_dataclass_of_the_users(acp: ModuleType, library: str) -> None:
-    require(find_spec(library.partition(".")[0]), library)
+    need(library.partition(".")[0])
     module = importlib.import_module(library)
     dump = getattr(module, "dumps", None) or module.encode
     for value in complete(acp):
@@ -110,7 +110,7 @@ class Owned:
 @pytest.mark.parametrize("library", ["orjson", "msgspec.json"])
 def test_a_class_with_a_dataclass_before_it_is_written_as_any_dataclass(acp: ModuleType, library: str) -> None:
     """The fields are those of both, and what is absent is no text. orjson would crash if it found them and got none."""
-    require(find_spec(library.partition(".")[0]), library)
+    need(library.partition(".")[0])
     module = importlib.import_module(library)
     dump = getattr(module, "dumps", None) or module.encode
 
@@ -145,7 +145,7 @@ def test_the_value_of_a_union_that_keeps_what_it_does_not_know(packages: Package
 
 
 def test_msgspec_asks_its_hook_for_a_class_that_it_reads(acp: ModuleType) -> None:
-    require(find_spec("msgspec"), "msgspec")
+    need("msgspec")
     import msgspec
 
     raw = {"name": "n", "version": "1", "title": None}
@@ -161,7 +161,7 @@ def test_msgspec_asks_its_hook_for_a_class_that_it_reads(acp: ModuleType) -> Non
 
 def test_cattrs_takes_no_class_by_its_names_in_python(acp: ModuleType) -> None:
     """docs/web.md says what to register."""
-    require(find_spec("cattrs"), "cattrs")
+    need("cattrs")
     from cattrs import StructureHandlerNotFoundError, structure, unstructure
 
     for value in (*complete(acp), acp.Implementation(name="n", version="1")):

@@ -9,7 +9,6 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,14 +18,15 @@ import pytest
 
 from acpgen.roles import RoleChoice
 from tests.mcp_support import REQUIRED, VERSION, Pair, helper, pair
+from tests.needs import need
 from tests.runtime_support import V1, V2, run
-from tests.support import Packages, require
+from tests.support import Packages
 
 
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
     for library in ("mcp", "httpx2", "uvicorn"):
-        require(find_spec(library), library)
+        need(library)
     base = V1 if request.param == 1 else V2
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
 
@@ -350,7 +350,7 @@ def test_others_stay_as_they_are(acp: ModuleType) -> None:
 
 @pytest.mark.parametrize("kinds", [("acp",), ("http",)])
 def test_servers_of_fastmcp(acp: ModuleType, kinds: tuple[str, ...]) -> None:
-    require(find_spec("fastmcp"), "fastmcp")
+    need("fastmcp")
     fastmcp = importlib.import_module("fastmcp")
     server = fastmcp.FastMCP("fast")
 

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import weakref
 from dataclasses import replace
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,9 @@ import pytest
 
 from acpgen.roles import RoleChoice
 from tests.mcp_support import REQUIRED, Pair, pair, play
+from tests.needs import need
 from tests.runtime_support import V1, V2, run
-from tests.support import DEEP, Packages, require
+from tests.support import DEEP, Packages
 
 if TYPE_CHECKING:
     from tests.mcp_tools import Tools
@@ -27,7 +27,7 @@ PROGRESS = {"progressToken": "p", "progress": 1}
 
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     base = V1 if request.param == 1 else V2
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,9 @@ import pytest
 
 from acpgen.roles import Role, RoleChoice
 from tests.mcp_support import REQUIRED, VERSION, Pair, greeting, hello, helper, pair, play
+from tests.needs import need
 from tests.runtime_support import V1, V2, pass_time, run
-from tests.support import Packages, require
+from tests.support import Packages
 
 if TYPE_CHECKING:
     from tests.mcp_tools import Tools
@@ -29,7 +29,7 @@ NO_TOOLS = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "pr
 
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     base = V1 if request.param == 1 else V2
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
 
@@ -282,7 +282,7 @@ def test_a_server_of_the_low_level(acp: ModuleType) -> None:
 
 def test_a_proxy_offers_beside_the_client(packages: Packages) -> None:
     """Each server is reached at its owner, and notifications of both arrive."""
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     from tests.mcp_tools import Tools
 
     acp = packages(replace(V1, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles)
@@ -348,13 +348,11 @@ def test_a_lifespan_that_fails(acp: ModuleType) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("kinds", [("stdio",), ("stdio", "sse")])
+@pytest.mark.parametrize(("acp", "kinds"), [(1, ("stdio",)), (1, ("stdio", "sse")), (2, ("stdio",))], indirect=["acp"])
 def test_an_agent_that_takes_no_servers_gets_none(acp: ModuleType, kinds: tuple[str, ...]) -> None:
-    """`offer` says so, and starts nothing."""
+    """`offer` says so, and starts nothing. Protocol 2 has no servers with server-sent events."""
     from tests.mcp_tools import Tools
 
-    if acp.PROTOCOL_VERSION == 2 and "sse" in kinds:
-        pytest.skip("protocol 2 has no servers with server-sent events")
     tools = Tools()
 
     async def main() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.support import REPOSITORY, require
+from tests.needs import lacks, need
+from tests.support import REPOSITORY
 
 pytestmark = pytest.mark.full
 
@@ -20,11 +20,12 @@ OLDEST, TOO_OLD = "2.2.0", "2.1.1"
 def with_version(version: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python with another version of `mcp` before the one that is installed."""
     for library in ("mcp", "pip"):
-        require(find_spec(library), library)
+        need(library)
     wanted = (f"mcp=={version}", f"mcp-types=={version}")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *wanted]
     installed = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
-    require(installed.returncode == 0, f"mcp {version}: {installed.stderr[-300:]}")
+    if installed.returncode:
+        lacks("registry", f"mcp {version}: {installed.stderr[-300:]}")
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
     return subprocess.run(
         [sys.executable, *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import sys
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +20,7 @@ from tests.runtime_agents import PATIENCE, AgentProcess, command, environment
 from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
+pytestmark = pytest.mark.needs("linux")
 
 KIB, MIB = 2**10, 2**20
 COUNT = 60

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Outcome, run_acpgen, tree
-from tests.support import require
+from tests.needs import need
 
 FIRST, SECOND = "auth-state", "logout"
 
@@ -18,7 +18,7 @@ class Checkout:
     """A git repository with a package. `writes_attributes`: git does not merge the package, as `init` says."""
 
     def __init__(self, path: Path, *, writes_attributes: bool) -> None:
-        require(shutil.which("git"), "git")
+        need("git")
         self.path, self.package = path, path / "src" / "acp"
         path.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,8 +18,9 @@ from acpgen.ir.model import Options
 from acpgen.schema.bundled import find_release, list_releases
 from tests.command_line import build_package, run_acpgen
 from tests.models_support import TEXT, Adapter, imported, of
+from tests.needs import need
 from tests.published import FILES, published
-from tests.support import DEEP, REPOSITORY, Packages, fitting_fragments, model_of, protocol_of, require, schema_of
+from tests.support import DEEP, REPOSITORY, Packages, fitting_fragments, model_of, protocol_of, schema_of
 
 FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.value)
 
@@ -28,7 +28,7 @@ FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavo
 @pytest.fixture(autouse=True)
 def _pydantic() -> None:
     """It also reads the typed dicts here, which nothing else does at run time."""
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
 
 
 def write(out: Path, flavour: Flavour, *arguments: str | Path) -> Path:
@@ -295,7 +295,7 @@ def test_published_schemas(name: str, flavour: Flavour) -> None:
 @pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.deep), "pyright"])
 def test_bundled_schemas_are_typed(tmp_path: Path, checker: str) -> None:
     """Also where keys are no identifiers. CI checks the newest releases, and each flavour with other options."""
-    require(find_spec(checker), checker)
+    need(checker)
     schemas = [SchemaChoice(schema=REPOSITORY / "tests/golden/structs/input/schema.json")]
     for release in list_releases() if DEEP else map(find_release, (1, 2)):
         known = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))

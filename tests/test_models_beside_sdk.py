@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,8 @@ from benchmarks.lab import read_corpus
 from tests.documents import section
 from tests.interop import values_v1
 from tests.models_support import models_of
-from tests.support import REPOSITORY, model_of, require
+from tests.needs import need
+from tests.support import REPOSITORY, model_of
 
 pytestmark = pytest.mark.full
 
@@ -31,7 +31,7 @@ SOURCES = SchemaChoice(protocol=1)
 
 @cache
 def sdk() -> ModuleType:
-    require(find_spec("acp"), "agent-client-protocol")
+    need("acp")
     from acp import schema
 
     return schema

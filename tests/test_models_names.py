@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import json
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from acpgen.emit.flavours.pydantic_models import RESERVED_ATTRIBUTES
 from acpgen.flavours import Flavour
 from acpgen.schema.bundled import find_release
 from tests.models_support import TEXT, Adapter, of
-from tests.support import Packages, model_of, require
+from tests.needs import need
+from tests.support import Packages, model_of
 from tests.test_stability import new_member, node_at, root_of, share, unions_of
 
 FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.value)
@@ -24,7 +24,7 @@ FLAVOURS = pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavo
 
 @pytest.fixture(autouse=True)
 def _pydantic() -> None:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
 
 
 ODD = [

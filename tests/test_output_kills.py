@@ -19,6 +19,7 @@ import pytest
 from acpgen.diagnostics import InputError
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, apply, plan, read_manifest, unchanged
 from acpgen.text import MARKER, digest
+from tests.needs import lacks
 from tests.output_faults import CASES, FAULTS, tree
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package
 from tests.project_support import Project, ping_schema
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.full
 APPLY = import_module("acpgen.output.apply")
 """The module; the package has the function of this name."""
 
-POSIX = pytest.mark.skipif(os.name != "posix", reason="needs fork and folders that can be opened")
+POSIX = pytest.mark.needs("posix")
 
 
 @pytest.fixture
@@ -265,9 +266,9 @@ def small_disk(kibibytes: int) -> Iterator[Path]:
         try:
             mounted = subprocess.run(command, check=False, capture_output=True)
         except FileNotFoundError:
-            pytest.skip("needs mount(8)")
+            lacks("root", "no mount(8)")
         if mounted.returncode != 0:
-            pytest.skip("needs the right to mount a file system")
+            lacks("root", "to mount a file system")
         try:
             yield Path(home)
         finally:
@@ -334,7 +335,7 @@ except InputError as error:
 )
 def test_folders_that_others_may_not_write_to(modes: tuple[int, ...], expected: str) -> None:
     if os.name != "posix" or os.geteuid() != 0:
-        pytest.skip("needs the right to become another user")
+        lacks("root", "to become another user")
     with tempfile.TemporaryDirectory() as home:
         folder = old_package(Path(home, "acp"))
         before = tree(folder)

@@ -13,7 +13,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ import pytest
 import acpgen
 from tests.command_line import build_package, tree
 from tests.documents import blocks, play, section, who_commits
+from tests.needs import lacks, need
 from tests.project_support import Project
-from tests.support import REPOSITORY, require
+from tests.support import REPOSITORY
 from tests.vendoring import edit, hook, make_project
 
 pytestmark = pytest.mark.full
@@ -57,7 +57,7 @@ def run(command: Sequence[str | Path] | str, folder: Path, *, path: Path | None 
 
 def build(kind: str, source: Path, target: Path) -> Path:
     """The one distribution of `kind` that is built from `source`."""
-    require(find_spec("build") and find_spec("hatchling"), "build and hatchling")
+    need("build", "hatchling")
     run([sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", target, source], source)
     (found,) = target.iterdir()
     return found
@@ -108,7 +108,7 @@ def test_the_wheel_carries_schemas_templates_and_license(wheel: Path) -> None:
 
 
 def test_the_distributions_have_what_is_committed_and_nothing_else(sdist: Path, wheel: Path) -> None:
-    require((REPOSITORY / ".git").exists(), "acpgen's own repository")
+    need("repository")
     tracked = set(run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], REPOSITORY).splitlines())
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
@@ -167,7 +167,7 @@ def interpreter(version: str) -> str:
     python = shutil.which(f"python{version}")
     works = python and subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
     if not python or not works:
-        pytest.skip(f"needs Python {version}")
+        lacks("Pythons", version)
     return python
 
 
@@ -211,8 +211,8 @@ def test_the_wheel_and_the_checkout_build_the_same_bytes(used: Path, tmp_path: P
 
 
 def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
-    require(find_spec("pre_commit"), "pre-commit")
-    require((REPOSITORY / ".git").exists(), "acpgen's own repository")
+    need("pre_commit")
+    need("repository")
     project = make_project(tmp_path / "project")
     said = edit(project)
     found = try_hook(project, tmp_path)

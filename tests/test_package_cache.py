@@ -1,11 +1,9 @@
-"""The cache of packages, and the choice of cases: what most other tests rest on."""
+"""The cache of packages: what most other tests rest on."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import random
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.emit.flavours.models import render_models
 from acpgen.flavours import Flavour
-from tests import conftest, package_cache
+from tests import package_cache
 from tests.command_line import tree
 from tests.support import import_folder, model_of
 
@@ -96,49 +94,6 @@ def test_old_states_are_deleted_and_those_in_use_are_kept(tmp_path: Path, monkey
         os.utime(tmp_path / str(age), (10_000 - 1000 * age,) * 2)
     package_cache.prune(now=10_100)
     assert {path.name for path in tmp_path.iterdir()} == {"0", "1", "2", "3"}
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """As much of a test as the choice looks at."""
-
-    name: str
-    originalname: str = "test_a"
-    path: Path = Path("test_verdicts.py")
-
-
-MANY = [Case(f"test_a[{at}]") for at in range(300)]
-
-
-def test_the_choice_of_cases_does_not_depend_on_their_order_or_number() -> None:
-    chosen = conftest.sample(MANY)
-    assert 100 < len(chosen) < 200
-    assert conftest.sample(random.Random(0).sample(MANY, len(MANY))) == chosen
-    assert conftest.sample([*MANY, Case("test_a[another]")]) - {Case("test_a[another]")} == chosen
-    assert chosen & set(MANY[:100]) == conftest.sample(MANY[:100])
-
-
-def test_every_test_has_a_case_and_other_modules_have_all() -> None:
-    each = [Case(f"test_{at}[only]", f"test_{at}") for at in range(20)]
-    assert conftest.sample(each) == set(each)
-    elsewhere = [replace(case, path=Path("test_codec.py")) for case in MANY]
-    assert conftest.sample(elsewhere) == set(elsewhere)
-
-
-def test_each_module_has_its_turn_and_the_longest_have_several() -> None:
-    names = [*conftest.LONGEST, *(f"test_{number}" for number in range(300))]
-    count = len(conftest.TURNS)
-    turns = [[name for name in names if conftest.has_turn(Path(f"{name}.py"), 10 * count + at)] for at in range(count)]
-    assert sorted(name for turn in turns for name in turn) == sorted(names)
-    assert all(40 < len(turn) < 70 for turn in turns)
-    assert [{*turn} & {*conftest.LONGEST} for turn in turns] == [{*each} for each in conftest.TURNS]
-
-
-def test_each_test_is_in_one_share_and_these_have_about_as_many() -> None:
-    names = [f"tests/test_a.py::test_{number}" for number in range(3_000)]
-    shares = [[name for name in names if conftest.is_in_share(name, f"{at}/3")] for at in range(3)]
-    assert sorted(name for share in shares for name in share) == sorted(names)
-    assert all(900 < len(share) < 1_100 for share in shares)
 
 
 def test_types_are_those_that_are_rendered() -> None:

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,9 +19,10 @@ from acpgen.output import LOCK_NAME
 from acpgen.parts import all_parts, default_parts, needs, with_needed
 from acpgen.roles import Role, RoleChoice
 from tests.command_line import build_package, run_acpgen, tree
+from tests.needs import need
 from tests.project_support import Project
 from tests.runtime_support import acp_log
-from tests.support import Packages, every_part, package_folder, require
+from tests.support import Packages, every_part, package_folder
 
 FOR = {
     "builders": "acp",
@@ -274,7 +274,7 @@ def whole(package: ModuleType) -> Any:
 
 
 def test_pydantic_gets_an_error_and_no_wrong_text(packages: Packages) -> None:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     import pydantic
 
     package = bare(packages)
@@ -295,7 +295,7 @@ def test_other_libraries_write_what_is_on_the_wire_or_raise(packages: Packages) 
     package = bare(packages)
     on_the_wire = {"text": "t", "uri": "u", "mimeType": None, "_meta": None}
     assert json.loads(json.dumps(whole(package), default=package.encode)) == on_the_wire
-    require(find_spec("orjson") and find_spec("msgspec"), "orjson and msgspec")
+    need("orjson", "msgspec")
     assert json.loads(_orjson()([whole(package)], default=package.encode)) == [on_the_wire]
     with pytest.raises(TypeError, match="TextResourceContents"):
         _orjson()(whole(package))

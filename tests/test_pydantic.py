@@ -11,7 +11,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -20,8 +19,9 @@ import pytest
 
 from acpgen.ir.model import Options
 from acpgen.roles import RoleChoice
+from tests.needs import need
 from tests.runtime_support import V1, V2
-from tests.support import Packages, import_folder, require, schema_of
+from tests.support import Packages, import_folder, schema_of
 
 PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "x", "annotations": None}]}
 PLAN = {"sessionUpdate": "plan", "entries": []}
@@ -29,13 +29,13 @@ PLAN = {"sessionUpdate": "plan", "entries": []}
 
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     return packages(V1 if request.param == 1 else V2, roles=RoleChoice.BOTH.roles)
 
 
 @pytest.fixture
 def one(packages: Packages) -> ModuleType:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     return packages(V1, roles=RoleChoice.BOTH.roles)
 
 
@@ -210,7 +210,7 @@ def same_words(text: str) -> str:
 
 def test_names_that_do_not_follow_from_the_attribute(packages: Packages) -> None:
     """A schema may mix its styles, also between two classes."""
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     from pydantic import TypeAdapter
 
     one = {"type": "object", "properties": {"snake_case": {"type": "string"}, "twoWords": {"type": "integer"}}}
@@ -266,7 +266,7 @@ def test_a_class_of_the_users_with_more_fields(one: ModuleType) -> None:
 
 
 def test_a_class_that_keeps_unknown_properties(packages: Packages) -> None:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     acp = packages(V1, roles=RoleChoice.BOTH.roles, options=Options(keep_unknown=True))
     raw = {**PROMPT, "new": [1.0]}
     kind = model(p=acp.PromptRequest)
@@ -275,7 +275,7 @@ def test_a_class_that_keeps_unknown_properties(packages: Packages) -> None:
 
 
 def test_two_versions_in_one_package(packages: Packages) -> None:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     acp = packages(V1, V2, roles=RoleChoice.BOTH.roles)
     v1, v2 = (importlib.import_module(f"{acp.__name__}.{name}") for name in ("v1", "v2"))
     kind = model(one=v1.PromptResponse, two=v2.PromptResponse)

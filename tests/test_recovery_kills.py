@@ -19,14 +19,15 @@ import pytest
 
 from tests.client_sessions import helpers_of
 from tests.interop import peers
+from tests.needs import lacks
 from tests.recovery_support import read, shown
 from tests.runtime_agents import environment
 from tests.runtime_support import V1, V2, run
-from tests.support import DEEP, Packages, require
+from tests.support import DEEP, Packages
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL"),
+    pytest.mark.needs("posix"),
 ]
 BASES = {1: V1, 2: V2}
 AGENT = Path(__file__).with_name("recovery_agent.py")
@@ -228,7 +229,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> str:
     try:
         peers.install(folder, PUBLISHED, (sys.executable, "-m", "venv", folder / "venv"), (*pip, PUBLISHED))
     except peers.MissingPeerError as error:
-        require(None, str(error))
+        lacks("registry", error)
     return str(interpreter)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -12,7 +11,8 @@ import pytest
 
 from tests.command_line import run_acpgen
 from tests.golden_cases import CASES
-from tests.support import DEEP, Packages, require, schema_of
+from tests.needs import need
+from tests.support import DEEP, Packages, schema_of
 
 SCHEMA = json.loads((CASES / "recursive_types" / "input" / "schema.json").read_text(encoding="utf-8"))
 VALUE = {
@@ -99,7 +99,9 @@ def test_the_mistake_of_a_user_is_explained(acp: ModuleType) -> None:
 
 
 def test_pydantic(acp: ModuleType) -> None:
-    pydantic = pytest.importorskip("pydantic")
+    need("pydantic")
+    import pydantic
+
     model = pydantic.create_model("Model", ping=(acp.PingRequest, ...))
     found = model.model_validate({"ping": VALUE})
     assert found.model_dump(mode="json") == {"ping": VALUE}
@@ -109,7 +111,7 @@ def test_pydantic(acp: ModuleType) -> None:
 
 
 def test_models_of_pydantic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pydantic")
+    need("pydantic")
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     out = "models_of_recursive_types"
     words = ("--schema", "schema.json", "--out", out)
@@ -123,7 +125,7 @@ def test_models_of_pydantic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.full
 def test_type_checkers(tmp_path: Path) -> None:
-    require(shutil.which("mypy"), "mypy")
+    need("mypy")
     import subprocess
 
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))

@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,14 +17,15 @@ from typing import Any
 import pytest
 
 from tests.command_line import build_package
+from tests.needs import need
 from tests.runtime_support import agent_of, client_of, pass_time, run
-from tests.support import import_folder, require
+from tests.support import import_folder
 
 
 @pytest.fixture(scope="module")
 def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     for library in ("httpx2", "hypercorn"):
-        require(find_spec(library), library)
+        need(library)
     folder = tmp_path_factory.mktemp("connections") / "acp_connections"
     return import_folder(
         build_package(folder, "--role", "both", "--with", "turns", "--with", "sessions", "--with", "remote")

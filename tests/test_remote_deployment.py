@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from http.cookiejar import CookieJar
 from importlib.metadata import version
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.command_line import run_acpgen
+from tests.needs import need
 from tests.remote_topology import EXAMPLE, SERVICES, TOKENS, Topology, instructions, topology
 from tests.runtime_support import run
-from tests.support import import_folder, require
+from tests.support import import_folder
 from tests.test_examples import build_command
 
 PACKAGE = "acp_remote"
@@ -46,7 +46,7 @@ def test_the_image_has_a_python_of_one_version_the_server_of_the_tests_and_no_ro
     assert instructions("USER") == ["agent"]
     (install,) = instructions("RUN")
     lower, upper = re.findall(r'"hypercorn>=([\d.]+),<([\d.]+)"', install)[0]
-    require(find_spec("hypercorn"), "hypercorn")
+    need("hypercorn")
     here = tuple(map(int, version("hypercorn").split(".")))
     assert tuple(map(int, lower.split("."))) <= here < tuple(map(int, upper.split(".")))
 
@@ -78,7 +78,7 @@ def test_both_programs_import_one_package() -> None:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     """Two replicas behind the load balancer."""
     for name in ("hypercorn", "httpx2", "websockets"):
-        require(find_spec(name), name)
+        need(name)
     folder = tmp_path_factory.mktemp("deployment") / "remote"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("acp_*", "__pycache__"))
     ran = run_acpgen(*build_command("remote/app.py"), cwd=folder)

@@ -9,15 +9,15 @@ import json
 import logging
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from acpgen.ir.model import Role
+from tests.needs import need
 from tests.runtime_support import V1, acp_log, at_rest, client_of, run
-from tests.support import Packages, require
+from tests.support import Packages
 from tests.test_remote_http_loss import accept, mock
 
 MIB = 2**20
@@ -27,7 +27,7 @@ SESSION = {"sessionId": "a"}
 
 @pytest.fixture
 def acp(packages: Packages) -> ModuleType:
-    require(find_spec("httpx2"), "httpx2")
+    need("httpx2")
     return packages(V1, roles=(Role.CLIENT,), remote=True)
 
 
@@ -210,7 +210,7 @@ def test_a_client_that_is_busy_reads_no_further(acp: ModuleType, monkeypatch: py
 
 def test_a_client_that_is_busy_takes_few_frames(acp: ModuleType) -> None:
     """A socket of the system takes a few MiB."""
-    require(find_spec("websockets"), "websockets")
+    need("websockets")
     import websockets
 
     note = json.dumps({"jsonrpc": "2.0", "method": "_note", "params": "x" * MIB})

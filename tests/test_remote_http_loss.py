@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.command_line import build_package
+from tests.needs import need
 from tests.runtime_support import at_rest, client_of, run, unchecked
-from tests.support import import_folder, require
+from tests.support import import_folder
 
 JSON = "application/json"
 HELLO = {"protocolVersion": 1, "agentCapabilities": {}}
@@ -22,7 +22,7 @@ HELLO = {"protocolVersion": 1, "agentCapabilities": {}}
 
 @pytest.fixture(scope="module")
 def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    require(find_spec("httpx2"), "httpx2")
+    need("httpx2")
     return import_folder(
         build_package(tmp_path_factory.mktemp("loss") / "loss_acp", "--role", "both", "--with", "remote")
     )

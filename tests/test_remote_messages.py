@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import json
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from acpgen.roles import RoleChoice
+from tests.needs import need
 from tests.remote_support import INITIALIZE, NEW_SESSION, Client, Server, agent_for, asgi_of, request_of
 from tests.runtime_support import V1, run
-from tests.support import Packages, require
+from tests.support import Packages
 
 
 class Seen:
@@ -88,8 +88,8 @@ def test_a_server(acp: ModuleType, talk: Any) -> None:
 
 
 def test_a_client_that_tries_http_before_websocket(acp: ModuleType) -> None:
-    require(find_spec("websockets"), "websockets")
-    require(find_spec("httpx2"), "httpx2")
+    need("websockets")
+    need("httpx2")
     import websockets
 
     received: list[Any] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from acpgen.schema.document import split
 from acpgen.schema.fragment import find_marks, load_fragment
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from tests.command_line import Outcome, run_acpgen
+from tests.needs import need
 from tests.published import shared
 from tests.support import REPOSITORY
 
-if sys.version_info >= (3, 15):
-    pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
+need("tree_sitter")
 
 EDITS = REPOSITORY / "tests" / "rfd"
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-import sys
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -22,7 +21,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="stdio is read by threads there"),
+    pytest.mark.needs("posix"),
 ]
 
 

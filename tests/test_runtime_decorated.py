@@ -20,7 +20,7 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 MESSAGE = '{"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "_meta": {"text": "a \\"}{\\" \\\\"}}}'

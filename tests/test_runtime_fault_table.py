@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +28,7 @@ from tests.test_dataclasses import SOURCES
 pytestmark = [
     pytest.mark.every_python,
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 LIMIT = 10_000
@@ -80,7 +79,7 @@ DESCRIPTORS = [
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the devices and messages are those of Linux")
+@pytest.mark.needs("linux")
 @rows("redirections, code, stderr, lines", DESCRIPTORS)
 def test_a_descriptor(acp: ModuleType, *, redirections: str, code: int, stderr: str, lines: int) -> None:
     done = subprocess.run(

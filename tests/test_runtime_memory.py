@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had"),
+    pytest.mark.needs("linux"),
 ]
 
 SIZE = 60_000_000

@@ -341,7 +341,7 @@ def test_text_of_the_peer_in_a_traceback(packages: Packages, kind: str, fail: Ca
         assert "ExceptionGroup: x\\nERROR" in text
 
 
-@pytest.mark.skipif(not NEW, reason="there are no groups before Python 3.11")
+@pytest.mark.needs("Python 3.11")
 def test_a_group_of_any_depth_can_be_logged(packages: Packages) -> None:
     acp = packages(V1)
 

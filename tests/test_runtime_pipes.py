@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -16,7 +15,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there"),
+    pytest.mark.needs("posix"),
 ]
 
 

@@ -23,7 +23,7 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

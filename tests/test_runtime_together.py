@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -18,7 +17,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="stdio is read by threads there"),
+    pytest.mark.needs("posix"),
 ]
 WAYS = ["in the callback", "by the loop", "line by line"]
 INVALID = -32600

@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_written_is_logged(
     assert "are not recorded" in error.getMessage()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.needs("posix")
 def test_a_file_that_cannot_grow_ends_no_connection(
     acp: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,7 +20,7 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 START = """
@@ -289,7 +289,7 @@ def test_a_busy_agent_ends_by_a_second_signal(acp: ModuleType, tmp_path: Path) -
         assert agent.end() == -signal.SIGTERM
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.needs("/dev/full")
 def test_a_full_disk_is_an_error(acp: ModuleType) -> None:
     parts = (
         "try:\n"

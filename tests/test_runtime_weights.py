@@ -373,7 +373,7 @@ UNREAD_SECONDS = 10.0
 
 
 @pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_peer_fills_no_memory(packages: Packages, tmp_path: Path, make: Callable[[], list[bytes]]) -> None:
     env = environment(packages(V1), PYTHONASYNCIODEBUG="")

@@ -11,7 +11,6 @@ import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -20,7 +19,8 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Const, Model, Struct, TaggedUnion
 from acpgen.schema.bundled import find_release
 from tests.documents import section
-from tests.support import REPOSITORY, fitting_fragments, model_of, require
+from tests.needs import need
+from tests.support import REPOSITORY, fitting_fragments, model_of
 
 pytestmark = pytest.mark.full
 
@@ -41,7 +41,7 @@ class Shape:
 @cache
 def theirs() -> dict[str, Any]:
     """The classes of objects."""
-    require(find_spec("acp"), "agent-client-protocol")
+    need("acp")
     from acp import schema
     from pydantic import BaseModel, RootModel
 

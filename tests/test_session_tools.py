@@ -8,15 +8,15 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.needs import need
 from tests.runtime_support import V1, acp_log, run
-from tests.support import Packages, require
+from tests.support import Packages
 from tests.turns_support import helpers_of
 
 
@@ -339,7 +339,7 @@ time.sleep(1000)
 
 
 def test_a_program_that_hangs_is_ended(helpers: Any, tmp_path: Path) -> None:
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     file = tmp_path / "pid"
 
     async def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -283,7 +282,7 @@ def test_a_file_may_have_any_name(packages: Packages, tmp_path: Path, monkeypatc
     assert {each.name for each in tmp_path.iterdir()} == {"file:x", ":memory:", ":a:", "a:b.db"}
 
 
-needs_modes = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+needs_modes = pytest.mark.needs("posix")
 
 
 def modes(folder: Path) -> dict[str, int]:

@@ -16,7 +16,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="a command can be recorded on systems with POSIX signals only"),
+    pytest.mark.needs("posix"),
 ]
 
 Json = Any

@@ -187,7 +187,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     assert refused(tmp_path, "--html", "missing/page.html").code == 2
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no modes on Windows")
+@pytest.mark.needs("posix")
 def test_only_the_owner_can_read_the_page(tmp_path: Path) -> None:
     """A trace may have what nobody else should see."""
     rendered(tmp_path, OPENED)
@@ -196,7 +196,7 @@ def test_only_the_owner_can_read_the_page(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links and pipes are those of POSIX")
+@pytest.mark.needs("posix")
 @pytest.mark.parametrize("kind", ["a link", "a link to nothing", "a pipe"])
 def test_a_page_is_written_through_no_link(tmp_path: Path, kind: str) -> None:
     rendered(tmp_path, OPENED)

@@ -22,7 +22,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals"),
+    pytest.mark.needs("posix"),
 ]
 
 Json = Any
@@ -376,7 +376,7 @@ time.sleep(300)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the command has to heed the end of its stdin")
+@pytest.mark.needs("linux")
 def test_nothing_is_left_when_acpgen_is_killed(tmp_path: Path) -> None:
     """SIGKILL cannot be passed on. The command would survive it, although a client has killed what it takes for it."""
     with started(tmp_path / "out", IGNORES_ALL.format(path=str(tmp_path / "pid"))) as process:

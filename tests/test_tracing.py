@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from acpgen.config import SchemaChoice
 from tests.documents import blocks
-from tests.support import REPOSITORY, Packages, require
+from tests.needs import need
+from tests.support import REPOSITORY, Packages
 
 
 def tracing() -> Any:
@@ -27,7 +27,7 @@ class Spans:
     """A tracer that keeps its spans."""
 
     def __init__(self) -> None:
-        require(find_spec("opentelemetry.sdk"), "opentelemetry-sdk")
+        need("opentelemetry.sdk")
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

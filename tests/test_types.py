@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,12 @@ from acpgen.ir.model import Options, Role
 from acpgen.parts import default_parts
 from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import run_acpgen
+from tests.needs import need
 from tests.support import (
     DEEP,
     Packages,
     fitting_fragments,
     package_folder,
-    require,
 )
 from tests.test_examples import EXAMPLES, SCRIPTS, build_command
 
@@ -125,7 +124,7 @@ def test_every_schema_gets_the_extensions_that_fit() -> None:
 
 
 def run_mypy(folder: Path, system: str = "linux") -> Mapping[tuple[str, int], str]:
-    require(find_spec("mypy"), "mypy")
+    need("mypy")
     names = sorted(path.name for path in folder.iterdir() if path.suffix in ("", ".py") and path.name[0] not in "._")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-version", OLDEST_PYTHON, "--no-incremental"]
     options = ["--no-error-summary", "--hide-error-context", "--no-pretty", "--config-file", ""]
@@ -139,7 +138,7 @@ def run_mypy(folder: Path, system: str = "linux") -> Mapping[tuple[str, int], st
 
 def run_pyright(folder: Path, system: str = "linux", *, without: Sequence[str] = ()) -> Mapping[tuple[str, int], str]:
     """Of the files `without`, it looks only at what others import."""
-    require(find_spec("pyright"), "pyright")
+    need("pyright")
     platform = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}[system]
     settings = {
         "typeCheckingMode": "strict",
@@ -643,7 +642,7 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> None:
-    require(find_spec("jedi"), "jedi")
+    need("jedi")
     import jedi
 
     script = jedi.Script(f"from acp import {name}\n{name}(", project=jedi.Project(home))

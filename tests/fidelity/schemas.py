@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pytest
+from tests.needs import need
 
-if not os.environ.get("CI"):  # where it must not be missing
-    pytest.importorskip("jsonschema_rs", reason="needs jsonschema-rs, the independent validator")
-
-import jsonschema_rs
+need("jsonschema_rs")
+import jsonschema_rs  # noqa: E402
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 HOME = "urn:schema"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,15 @@ from acpgen.flavours import Flavour
 from tests.hostile import subject
 from tests.hostile.test_texts import HOSTILE, embedded
 from tests.models_support import Adapter, imported
-from tests.support import model_of, require
+from tests.needs import need
+from tests.support import model_of
 
 pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.value)
 def test_texts_in_all_positions_at_once(flavour: Flavour, tmp_path: Path) -> None:
-    require(find_spec("pydantic"), "pydantic")
+    need("pydantic")
     verdicts = [_check(subject.HARMLESS, flavour, tmp_path)]
 
     @HOSTILE

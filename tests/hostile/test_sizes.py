@@ -19,7 +19,7 @@ from tests.support import DEEP, REPOSITORY, schema_of
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and sizes of processes are those of Linux"),
+    pytest.mark.needs("linux"),
 ]
 
 Node = dict[str, Any]

@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,8 +19,9 @@ from acpgen.roles import Role, RoleChoice
 from tests.interop import peers
 from tests.interop.remote_asgi import serving
 from tests.mcp_support import VERSION, greeting, helper
+from tests.needs import lacks, need
 from tests.runtime_support import V1, V2, run
-from tests.support import Packages, require
+from tests.support import Packages
 
 pytestmark = pytest.mark.full
 
@@ -32,7 +32,7 @@ WAIT = {"name": "wait", "arguments": {}}
 
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
-    require(find_spec("mcp"), "mcp")
+    need("mcp")
     base = V1 if request.param == 1 else V2
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=RoleChoice.BOTH.roles, remote=True)
 
@@ -45,8 +45,7 @@ def node(request: pytest.FixtureRequest) -> list[str]:
     try:
         command, folder = peers.typescript(peers.home(cache.mkdir("interop-peers")))
     except peers.MissingPeerError as error:
-        require(False, str(error))
-        raise
+        lacks("registry", error)
     return [*command, str(HERE / "ts_mcp.mjs"), str(folder)]
 
 
@@ -133,7 +132,7 @@ def test_their_agent_calls_our_servers(acp: ModuleType, packages: Packages, node
 
 def fast_server() -> Any:
     """A server on the library `fastmcp`."""
-    require(find_spec("fastmcp"), "fastmcp")
+    need("fastmcp")
     fastmcp = importlib.import_module("fastmcp")
     server = fastmcp.FastMCP("fast")
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.command_line import run_acpgen
+from tests.needs import need
 from tests.runtime_support import run
-from tests.support import require
 
 pytestmark = pytest.mark.full
 
@@ -39,12 +38,12 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @contextmanager
 def entry(library: str, transport: str, protocol: int) -> Iterator[dict[str, Any]]:
     """A server, as it is named in `mcpServers`."""
-    require(find_spec(library), library)
+    need(library)
     if transport == "stdio":
         kind = {"type": "stdio"} if protocol == 2 else {}
         yield {**kind, "name": "one", "command": sys.executable, "args": [str(SERVER), library, "stdio"], "env": []}
         return
-    require(find_spec("uvicorn"), "uvicorn")
+    need("uvicorn")
     command = [sys.executable, str(SERVER), library, "http"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

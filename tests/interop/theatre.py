@@ -20,7 +20,8 @@ from tests.interop.gaps import gap_of
 from tests.interop.pairs import Json, Pair, Setup, Stage, open_pair
 from tests.interop.remote_pairs import open_remote_pair
 from tests.interop.values import SESSION
-from tests.support import Packages, require
+from tests.needs import lacks
+from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
 SECONDS = 120
@@ -162,8 +163,8 @@ class Theatre:
             except peers.MissingPeerError as error:
                 self._sdks[name] = error
         found = self._sdks[name]
-        require(not isinstance(found, Exception), str(found))
-        assert not isinstance(found, Exception)
+        if isinstance(found, Exception):
+            lacks("registry", found)
         return found
 
     def stderr(self, setup: Setup) -> Path:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
-from tests.support import require
+from tests.needs import need
 
 
 @pytest.fixture(autouse=True)
 def _libraries() -> None:
     """Skip where a library is missing; in CI, fail."""
     for name in ("httpx2", "websockets", "hypercorn", "uvicorn", "granian", "fastapi"):
-        require(find_spec(name), name)
+        need(name)
 
 
 @pytest.fixture(params=["http", "websocket"])

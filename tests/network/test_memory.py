@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.network.hostile import MIB, attack
 from tests.network.processes import serving
 from tests.test_runtime_memory import peak
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
+pytestmark = pytest.mark.needs("linux")
 
 SECONDS = 25.0
 """How long attacks that the server lets wait go on."""

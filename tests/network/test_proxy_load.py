@@ -15,7 +15,7 @@ from tests.runtime_agents import PATIENCE
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the memory of other processes"),
+    pytest.mark.needs("linux"),
 ]
 
 MIB = 2**20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -387,7 +386,7 @@ def test_client_eof_with_a_pending_request(acp: ModuleType) -> None:
     run(main())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the pipes here are those of POSIX")
+@pytest.mark.needs("posix")
 @pytest.mark.parametrize("later", [[], ["session/cancel", "_more"]])
 def test_client_eof_while_the_agent_reads_nothing(acp: ModuleType, later: list[str]) -> None:
     """Nobody waits for such an agent without end."""

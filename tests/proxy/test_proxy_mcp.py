@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 
 from acpgen.roles import Role
 from tests.mcp_support import REQUIRED, helper
+from tests.needs import need
 from tests.proxy.between import OPTIONS, Stage, between, proxy_of
 from tests.runtime_support import V1, V2, run
-from tests.support import Packages, require
+from tests.support import Packages
 
 OPENING = {1: ("session/new", "session/load", "session/resume"), 2: ("session/new", "session/resume")}
 OF_CLIENT = {"type": "acp", "name": "of the client", "serverId": "c1"}
@@ -23,7 +23,7 @@ ADD = {"name": "add", "arguments": {"a": 2, "b": 3}, "_meta": REQUIRED}
 @pytest.fixture(params=[1, 2])
 def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
     for library in ("mcp", "uvicorn"):
-        require(find_spec(library), library)
+        need(library)
     base = V1 if request.param == 1 else V2
     return packages(replace(base, extensions=("mcp-over-acp",)), roles=(Role.PROXY,), options=OPTIONS)
 

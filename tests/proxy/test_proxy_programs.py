@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +19,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 

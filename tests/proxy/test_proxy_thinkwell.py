@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from typing import Any
 import pytest
 
 from tests.interop import peers
+from tests.needs import lacks
 from tests.proxy.between import End, Programs, prompt
 from tests.runtime_support import run
-from tests.support import require
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 SCRIPT = """
@@ -51,8 +50,7 @@ def conductor(request: pytest.FixtureRequest) -> list[str]:
         assert cache is not None
         node, folder = peers.conductor(peers.home(Path(cache.mkdir("interop-peers"))))
     except peers.MissingPeerError as error:
-        require(None, str(error))
-        raise
+        lacks("registry", error)
     script = folder / "conductor.mjs"
     if not script.is_file() or script.read_text(encoding="utf-8") != SCRIPT:
         script.write_text(SCRIPT, encoding="utf-8")

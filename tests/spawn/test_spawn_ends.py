@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +18,7 @@ from tests.spawn.spawner import SHIM, Spawner, next_entry
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 

@@ -23,7 +23,7 @@ from tests.spawn.spawner import Editor, Spawner, next_entry
 pytestmark = [
     pytest.mark.full,
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 
@@ -115,7 +115,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
+@pytest.mark.needs("linux")
 def test_orphans_that_nobody_waits_for(acp: ModuleType) -> None:
     """As it is where the first process of a container waits for none: zombies keep the number of their group."""
     prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
@@ -158,7 +158,7 @@ def marked(mark: str) -> list[int]:
 
 
 @pytest.mark.deep  # on a loaded machine, some may not be found in time
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, other process groups are not found")
+@pytest.mark.needs("linux")
 def test_processes_that_fork_into_groups_of_their_own(acp: ModuleType) -> None:
     """Each lives for a moment, and is followed by the next one: they are killed until none is left."""
     mark = os.urandom(8).hex()
@@ -238,7 +238,7 @@ def _ending_first() -> Callable[[int, int], None]:
     return end_first
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize("ends", ["when told", "between two looks"])
 def test_orphans_that_become_children_of_the_client(
     spawn: Spawner, diary: Diary, monkeypatch: pytest.MonkeyPatch, ends: str
