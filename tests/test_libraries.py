@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import PurePath
 from types import ModuleType
@@ -39,7 +40,8 @@ def acp(request: pytest.FixtureRequest, packages: Packages) -> ModuleType:
 def write(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Writes a value with a library, and its hook if one is given; returns the value that JSON has then."""
     name = request.param
-    need(name.partition(".")[0])
+    if name not in sys.stdlib_module_names:
+        need(name.partition(".")[0])
     module = importlib.import_module(name)
     dump = getattr(module, "dumps", None) or module.encode
 
