@@ -1,0 +1,1 @@
+"""Published agents, run here against a model of our own: `nox -s peers`."""
