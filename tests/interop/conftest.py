@@ -22,14 +22,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not cases or "setup" not in metafunc.fixturenames or any(mark.args[0] == "setup" for mark in own):
         return
     if "exchange" in metafunc.fixturenames:
-        rows = {
-            f"{setup}-{each}": (setup, each, each in usual_exchanges(setup, share))
+        rows = [
+            pytest.param(setup, each, id=f"{setup}-{each}", marks=mark(each in usual_exchanges(setup, share)))
             for setup, share in cases.items()
             for each in VALUES[setup.version].EXCHANGES
-        }
-        metafunc.parametrize(
-            "setup, exchange", [pytest.param(*row, id=name, marks=mark(usual)) for name, (*row, usual) in rows.items()]
-        )
+        ]
+        metafunc.parametrize("setup, exchange", rows)
         return
     metafunc.parametrize(
         "setup",
