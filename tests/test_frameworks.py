@@ -26,7 +26,7 @@ from tests.frameworks_support import (
     starter,
 )
 from tests.runtime_support import run
-from tests.support import REPOSITORY, Packages
+from tests.support import REPOSITORY, Packages, deep_except
 
 pytestmark = pytest.mark.full
 
@@ -138,6 +138,10 @@ async def cancel_at_random(client: Any, session: str, chance: random.Random) -> 
     return text, answer.stop_reason
 
 
+# each example is cancelled in `test_frameworks_clients.py`, too; this framework leaves the most behind: see `ABANDONED`
+@pytest.mark.parametrize(
+    "project", deep_except({"pydantic_ai_agent.py"}, {name: name for name in AGENTS}), indirect=True
+)
 def test_random_cancellations(project: Project) -> None:
     """No tool call is left open, no task and no process goes on, and the next prompt works."""
     chance = random.Random(project.script.name)
