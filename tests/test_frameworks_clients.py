@@ -18,7 +18,18 @@ from tests.support import Packages
 
 pytestmark = pytest.mark.full
 
-CLIENTS = ("scripted", "py", "ts")
+KEPT = {
+    "langgraph_agent.py": "py",
+    "llama_index_agent.py": "ts",
+    "openai_agents_agent.py": "py",
+    "pydantic_ai_agent.py": "ts",
+}
+"""Each agent with one SDK, and each SDK with two agents. Our own client talks to all in `test_frameworks.py`."""
+CASES = [
+    pytest.param(client, name, marks=() if KEPT[name] == client else pytest.mark.deep)
+    for client in ("scripted", "py", "ts")
+    for name in AGENTS
+]
 RESTART = CONVERSATION.index(Restart())
 PROMPTS = [step for step in CONVERSATION if isinstance(step, Prompt)]
 CORRECTED = NOTES.replace("colour", "color")
@@ -30,7 +41,7 @@ def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return starter(home_of_peers(request, tmp_path_factory), tmp_path_factory, packages)
 
 
-@pytest.fixture(params=CLIENTS)
+@pytest.fixture
 def connect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Connect:
     """Our scripted client, or one of an official SDK."""
     name: Any = request.param
@@ -43,7 +54,7 @@ def connect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         lacks("registry", error)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(("connect", "name"), CASES, indirect=["connect"])
 def test_the_same_conversation(name: str, start: Start, connect: Connect) -> None:
     """A restart replays it; the model remembers it, the mode stays, and what was always allowed is not asked again."""
     project = start(name)

@@ -316,9 +316,18 @@ def test_nothing_is_left_of_a_project_that_failed(
 
 
 @pytest.mark.parametrize(
-    "protocols", [(1,), pytest.param((2,), marks=pytest.mark.deep), pytest.param(BOTH, marks=pytest.mark.full)]
+    ("role", "protocols"),
+    [
+        ("agent", (1,)),
+        ("client", (1,)),
+        pytest.param("proxy", (1,), marks=pytest.mark.full),
+        pytest.param("client", BOTH, marks=pytest.mark.full),  # those of the other roles are below, with all options
+        pytest.param("agent", BOTH, marks=pytest.mark.deep),
+        pytest.param("proxy", BOTH, marks=pytest.mark.deep),
+        # templates ask whether there are several protocols, and not which one it is
+        *(pytest.param(role, (2,), marks=pytest.mark.deep) for role in ROLES),
+    ],
 )
-@pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols: tuple[int, ...]) -> None:
     check_own_tests(projects(role, *protocols))
 

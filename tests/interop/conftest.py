@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,31 +16,32 @@ from tests.support import Packages
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Play each flow with the pairs in `CASES` of the module."""
+    """Play each flow with the pairs in `CASES` of the module: `Share` says what of it is `deep`."""
     cases: dict[Setup, Share] = getattr(metafunc.module, "CASES", {})
     own = metafunc.definition.iter_markers("parametrize")
     if not cases or "setup" not in metafunc.fixturenames or any(mark.args[0] == "setup" for mark in own):
         return
     if "exchange" in metafunc.fixturenames:
-        names = "setup, exchange"
-        rows: list[tuple[Any, ...]] = [(setup, each) for setup in cases for each in VALUES[setup.version].EXCHANGES]
-        usual: list[tuple[Any, ...]] = [
-            (setup, each) for setup, share in cases.items() for each in usual_exchanges(setup, share)
+        rows = [
+            pytest.param(setup, each, id=f"{setup}-{each}", marks=mark(each in usual_exchanges(setup, share)))
+            for setup, share in cases.items()
+            for each in VALUES[setup.version].EXCHANGES
         ]
-    else:
-        names, rows = "setup", [(setup,) for setup in cases]
-        usual = [(setup,) for setup, share in cases.items() if share is not Share.NOTHING]
-    kept = {"-".join(map(str, row)) for row in usual}
-    ids = ["-".join(map(str, row)) for row in rows]
-    rare = [pytest.mark.deep if cases[row[0]] is Share.NOTHING and len(row) > 1 else pytest.mark.full for row in rows]
-    marks = {each: () if each in kept else mark for each, mark in zip(ids, rare, strict=True)}
+        metafunc.parametrize("setup, exchange", rows)
+        return
     metafunc.parametrize(
-        names, [pytest.param(*row, id=each, marks=marks[each]) for row, each in zip(rows, ids, strict=True)]
+        "setup",
+        [pytest.param(each, id=str(each), marks=mark(share is not Share.NOTHING)) for each, share in cases.items()],
     )
 
 
+def mark(usual: bool) -> tuple[pytest.MarkDecorator, ...]:
+    """The mark of a case that is played each time, or not."""
+    return () if usual else (pytest.mark.deep,)
+
+
 def usual_exchanges(setup: Setup, share: Share) -> list[Exchange]:
-    """Those that not only the session `full` plays."""
+    """Those that are played each time."""
     found: list[Exchange] = list(VALUES[setup.version].EXCHANGES)
     by_method = {each.method: each for each in reversed(found)}
     return {Share.ALL: found, Share.METHODS: list(by_method.values())}.get(share, [])

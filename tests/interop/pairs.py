@@ -59,6 +59,19 @@ class Setup:
         return self.transport.startswith("http")
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether our side records what is said, so that `acpgen trace` can look at it: see `recordings.py`.
+
+        The other pairs record nothing, as what records is around the transport, and both ways have to work.
+        """
+        if self.proxy or self.of_two or self.peer == "router":
+            return bool(self.agent_of)  # of a proxy, both sides
+        if self.transport == "stdio":
+            return True
+        # each transport once from each end: what the SDKs say is the same on all of them
+        return (self.peer, self.version) == ("ts", 1) and self.transport in ("http1", "websocket")
+
+    @property
     def sdk(self) -> str:
         """The SDK that the peer is of."""
         return "py" if self.peer == "py" else "ts"
@@ -203,6 +216,8 @@ class Stage:
     """The package of the proxy between them."""
     other: tuple[tuple[str, ...], Path] | None = None
     """The command and the folder of the SDK that `agent_of` names."""
+    trace: Path | None = None
+    """Where our side records what is said."""
 
     def peer(self, setup: Setup) -> list[str]:
         """The command that starts the side of the peer."""
@@ -237,6 +252,12 @@ class Stage:
         part = getattr(self.acp, f"v{setup.version}") if setup.of_two else self.acp
         return Puppet(part, "client", json.loads(self.answers.read_text(encoding="utf-8")))
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of processes on stdio: both ours and theirs, which starts ours."""
+        recording = {} if self.trace is None else {"ACP_TRACE": str(self.trace)}
+        return {**os.environ, "PYTHONASYNCIODEBUG": "1", **recording}
+
 
 @asynccontextmanager
 async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
@@ -259,7 +280,7 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, "PYTHONASYNCIODEBUG": "1"},
+            env=stage.environment,
             limit=LIMIT,
         )
     pair = OurAgent(setup, process)
@@ -274,7 +295,7 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
 async def open_our_client(setup: Setup, stage: Stage, start: Starter) -> AsyncGenerator[OurClient, None]:
     """Our client, and the agent that `start` connects it to."""
     puppet = stage.our_client(setup)
-    start = partial(start, options=puppet.options(stage.acp))
+    start = partial(start, options=puppet.options(stage.acp, stage.trace))
     if not setup.of_two:
         async with start(puppet.factory):
             yield OurClient(setup, puppet)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,13 +29,16 @@ class Puppet:
         self._news = asyncio.Event()
         self._calls: dict[str, asyncio.Task[Any]] = {}
 
-    def options(self, package: ModuleType) -> Any:
+    def options(self, package: ModuleType, trace: Path | None = None) -> Any:
         """The options for a connection: what the schema's leniency leaves out is noted, for nothing should be.
 
         What is sent may be invalid, and need capabilities that the peer has not advertised: all messages are tried.
         """
         return package.ConnectionOptions(
-            check_sent=False, check_capabilities=False, on_drop=lambda drop: self._note({"dropped": str(drop)})
+            check_sent=False,
+            check_capabilities=False,
+            on_drop=lambda drop: self._note({"dropped": str(drop)}),
+            trace=trace,
         )
 
     def factory(self, stub: Any) -> Any:

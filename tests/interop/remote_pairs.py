@@ -116,7 +116,7 @@ def _our_app(setup: Setup, stage: Stage) -> Any:
         path=PATH,
         require_http2=setup.transport == "http2",
         limits=limits,
-        options=puppet.options(stage.acp),
+        options=puppet.options(stage.acp, stage.trace),
     )
 
 

@@ -9,12 +9,14 @@ import asyncio
 import json
 import re
 from itertools import filterfalse
+from pathlib import Path
 
 import pytest
 
 from acpgen.ir.model import TaggedUnion
 from tests.interop.gaps import GAPS
 from tests.interop.pairs import OF_ONE, SETUPS, Json, OurAgent, Pair, Setup
+from tests.interop.recordings import USUAL, findings_of, said, unexpected
 from tests.interop.remote_pairs import REMOTE
 from tests.interop.theatre import BOTH_WAYS, FENCE, SIDES, VALUES, Share, Theatre, matches, new_session, other
 from tests.interop.values import SESSION, TEXT, Exchange
@@ -24,7 +26,10 @@ from tests.test_dataclasses import SOURCES, model_for
 pytestmark = pytest.mark.full
 
 CASES = {each: Share.ALL if each in OF_ONE else Share.FLOWS for each in SETUPS}
-"""The pairs that every flow is played with: see `conftest.py`."""
+"""The pairs that every flow is played with: see `conftest.py`.
+
+Once both sides have agreed on a version, a side of two has the same classes for its messages as one of that version.
+"""
 
 # --- Errors ---------------------------------------------------------------------------------------------------------
 
@@ -275,6 +280,25 @@ def test_no_gap_is_for_nothing() -> None:
     for gap in GAPS:
         assert [flow for flow in flows if re.fullmatch(gap.flow, flow)], gap
         assert [setup for setup in (*SETUPS, *REMOTE) if any(gap.is_met(each, setup) for each in flows)], gap
+
+
+def check_recording(trace: Path) -> None:
+    """Look at the recording of a pair that has played a whole turn and invalid params."""
+    by_side = said(trace)
+    assert by_side.keys() == {"agent", "client"}
+    assert set().union(*by_side.values()) >= USUAL
+    found = findings_of(trace)
+    assert unexpected(found) == []
+    assert {each["code"] for side in SIDES for each in found[f"invalid params: {side}"]} >= {"wrong-value"}
+
+
+@pytest.mark.parametrize("setup", [each for each in SETUPS if each.is_recorded], ids=str)
+def test_recordings_have_no_mistakes(theatre: Theatre, setup: Setup) -> None:
+    """In what is played here, which has a few on purpose, and in all that was played before."""
+    for caller in SIDES:
+        test_invalid_params(theatre, setup, caller)
+    test_a_whole_turn(theatre, setup)
+    check_recording(theatre.trace(setup))
 
 
 @pytest.mark.parametrize("setup", [each for each in SETUPS if each.ours == "agent"], ids=str)

@@ -21,7 +21,6 @@ from tests.runtime_support import run
 pytestmark = pytest.mark.full
 
 SERVER = Path(__file__).resolve().parent / "mcp_server.py"
-LIBRARIES = ("mcp", "fastmcp")
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -78,8 +77,20 @@ async def connected(server: Any) -> AsyncGenerator[Any, None]:
         yield client
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-@pytest.mark.parametrize("library", LIBRARIES)
+SERVERS = [
+    # both libraries over both transports; and the entries of both transports, whose forms differ in both protocols
+    (1, "mcp", "stdio"),
+    (1, "fastmcp", "http"),
+    (2, "mcp", "http"),
+    (2, "fastmcp", "stdio"),
+    pytest.param(1, "mcp", "http", marks=pytest.mark.deep),
+    pytest.param(1, "fastmcp", "stdio", marks=pytest.mark.deep),
+    pytest.param(2, "mcp", "stdio", marks=pytest.mark.deep),
+    pytest.param(2, "fastmcp", "http", marks=pytest.mark.deep),
+]
+
+
+@pytest.mark.parametrize(("project", "library", "transport"), SERVERS, indirect=["project"])
 def test_all_that_a_server_has(project: ModuleType, library: str, transport: str) -> None:
     acp = importlib.import_module(f"{project.__name__}.acp")
 

@@ -1,6 +1,8 @@
-"""A proxy of ours between our packages and the official SDKs, and between these: the flows of `test_conversations.py`.
+"""A proxy of ours between our packages and the official SDKs, and between these: what a proxy can break.
 
-It is one module, because starting the pairs takes most of its time.
+That is a request and a notification of each side, errors, cancelling, and the order: the flows of
+`test_conversations.py`. What each message says is the same through a proxy, as `proxy/test_proxy_fidelity.py` shows
+with the same exchanges, so with the SDKs they are `deep`.
 """
 
 from __future__ import annotations
@@ -14,40 +16,61 @@ from tests.interop import test_conversations as flows
 from tests.interop.pairs import OF_ONE, Pair, Setup
 from tests.interop.remote_pairs import OVER_HTTP, OVER_WEBSOCKET
 from tests.interop.theatre import Share, Theatre, matches
+from tests.support import deep_except
+
+pytestmark = pytest.mark.full
 
 ON_STDIO = [replace(each, proxy=kind) for each in OF_ONE for kind in ("empty", "typed", "two")]
 REMOTE = [replace(each, proxy="empty") for each in (*OVER_HTTP, *OVER_WEBSOCKET)]
-CASES = {
-    **{each: Share.ALL if each.proxy != "two" else Share.FLOWS for each in ON_STDIO},
-    **dict.fromkeys(REMOTE, Share.FLOWS),
+KEPT = {
+    *(each for each in ON_STDIO if each.proxy == "two"),  # which has both of the other kinds, one behind the other
+    # once a server and once a client, over each transport
+    Setup("ts", 1, "agent", proxy="empty", transport="http1"),
+    Setup("ts", 2, "agent", proxy="empty", transport="websocket"),
+    Setup("ts", 2, "client", proxy="empty", transport="http1"),
+    Setup("ts", 1, "client", proxy="empty", transport="websocket"),
 }
+CASES = {each: Share.FLOWS if each in KEPT else Share.NOTHING for each in (*ON_STDIO, *REMOTE)}
 """The pairs that every flow is played with: see `conftest.py`."""
-THEIRS = [
-    Setup(client, 1, "agent", proxy=kind, agent_of=agent)
-    for client, agent in (("ts", "py"), ("py", "ts"), ("ts", "ts"), ("py", "py"))
+THEIRS = {
+    str(each): each
+    for client, agent, version in (("ts", "py", 1), ("py", "ts", 1), ("ts", "ts", 1), ("py", "py", 1), ("ts", "ts", 2))
     for kind in ("empty", "typed")
-]
+    for each in [Setup(client, version, "agent", proxy=kind, agent_of=agent)]
+}
 """Both sides are of an SDK."""
+EACH_OF_THEIRS = pytest.mark.parametrize(
+    "setup",
+    # each SDK on each side, each protocol, and each kind of proxy
+    deep_except(
+        {"ts-v1-our_agent-py_agent-typed", "py-v1-our_agent-ts_agent-empty", "ts-v2-our_agent-ts_agent-typed"}, THEIRS
+    ),
+)
 
-test_an_error_arrives_as_it_was_raised = pytest.mark.full(flows.test_an_error_arrives_as_it_was_raised)
-test_an_exception_is_an_internal_error = pytest.mark.full(flows.test_an_exception_is_an_internal_error)
-test_an_unknown_method = pytest.mark.full(flows.test_an_unknown_method)
-test_invalid_params = pytest.mark.full(flows.test_invalid_params)
-test_cancel_in_the_middle_of_a_prompt = pytest.mark.full(flows.test_cancel_in_the_middle_of_a_prompt)
-test_cancelling_a_request = pytest.mark.full(flows.test_cancelling_a_request)
-test_extensions = pytest.mark.full(flows.test_extensions)
-test_a_whole_turn = pytest.mark.full(flows.test_a_whole_turn)
-test_sessions_side_by_side = pytest.mark.full(flows.test_sessions_side_by_side)
-test_exchange = pytest.mark.full(flows.test_exchange)
-test_initialize = pytest.mark.full(flows.test_initialize)
+test_an_error_arrives_as_it_was_raised = flows.test_an_error_arrives_as_it_was_raised
+test_an_exception_is_an_internal_error = flows.test_an_exception_is_an_internal_error
+test_an_unknown_method = flows.test_an_unknown_method
+test_invalid_params = flows.test_invalid_params
+test_cancel_in_the_middle_of_a_prompt = flows.test_cancel_in_the_middle_of_a_prompt
+test_cancelling_a_request = flows.test_cancelling_a_request
+test_extensions = flows.test_extensions
+test_a_whole_turn = flows.test_a_whole_turn
+test_sessions_side_by_side = flows.test_sessions_side_by_side
+test_exchange = flows.test_exchange
+test_initialize = flows.test_initialize
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("setup", THEIRS, ids=str)
+@EACH_OF_THEIRS
 @pytest.mark.parametrize("flow", ["initialize", "turn", "error", "cancel", "extension"])
 def test_both_sides_are_of_an_sdk(theatre: Theatre, setup: Setup, flow: str) -> None:
     plays = {"initialize": initialize, "turn": turn, "error": error, "cancel": cancel, "extension": extension}
     theatre.play(setup, flow, plays[flow])
+
+
+@EACH_OF_THEIRS
+def test_recordings_of_a_proxy_have_no_mistakes(theatre: Theatre, setup: Setup) -> None:
+    """A proxy records both of its sides."""
+    flows.test_recordings_have_no_mistakes(theatre, setup)
 
 
 async def initialize(pair: Pair) -> None:

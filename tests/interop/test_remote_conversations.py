@@ -32,8 +32,11 @@ from tests.interop.values import TEXT
 pytestmark = pytest.mark.full
 
 CASES = {
-    **{each: Share.METHODS if each.version == 1 else Share.FLOWS for each in OVER_HTTP},
+    # on HTTP, the method says which stream a message takes
+    **dict.fromkeys(OVER_HTTP, Share.METHODS),
+    # a WebSocket carries every message in the same way, of both protocols
     **{each: Share.FLOWS if each.version == 1 else Share.NOTHING for each in OVER_WEBSOCKET},
+    # how both sides agree on a version is `test_both_sides_agree_on_a_version`
     **dict.fromkeys(OF_TWO, Share.NOTHING),
 }
 """The pairs that every flow is played with: see `conftest.py`."""
@@ -56,6 +59,12 @@ test_a_whole_turn = flows.test_a_whole_turn
 test_sessions_side_by_side = flows.test_sessions_side_by_side
 test_exchange = flows.test_exchange
 test_initialize = flows.test_initialize
+
+
+@pytest.mark.parametrize("setup", [each for each in CASES if each.is_recorded], ids=str)
+def test_recordings_have_no_mistakes(theatre: Theatre, setup: Setup) -> None:
+    """By the package at one end of the network, with the TypeScript SDK at the other."""
+    flows.test_recordings_have_no_mistakes(theatre, setup)
 
 
 # --- Sessions over several streams ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from acpgen.roles import RoleChoice
-from tests.interop import peers, values_v1, values_v2
+from tests.interop import peers, recordings, values_v1, values_v2
 from tests.interop.gaps import gap_of
 from tests.interop.pairs import Json, Pair, Setup, Stage, open_pair
 from tests.interop.remote_pairs import open_remote_pair
@@ -34,15 +34,14 @@ Scenario = Callable[[Pair], Awaitable[None]]
 
 
 class Share(Enum):
-    """How much is played with a pair without the session `full`, which plays everything but what `deep` is for."""
+    """How much is played with a pair each time, in tests that are all `full`. The rest is `deep`: it shows no more."""
 
     ALL = auto()
     METHODS = auto()
-    """Of the exchanges, one of each method."""
+    """All flows, and of the exchanges one of each method."""
     FLOWS = auto()
-    """No exchanges."""
+    """All flows but exchanges."""
     NOTHING = auto()
-    """The exchanges are for the session `deep`: other pairs show the same."""
 
 
 BOTH_WAYS = pytest.mark.parametrize("caller", SIDES)
@@ -88,7 +87,7 @@ class Theatre:
             self.drop(setup)
         stage = self.stage(setup)  # not within the time of a flow: an SDK may have to be installed
         self._loop.set_debug(setup.transport == "stdio")  # the libraries for the network would take most of the time
-        act = partial(self._act, setup, stage, scenario, version or setup.version)
+        act = partial(self._act, setup, stage, flow, scenario, version=version or setup.version)
         gap = gap_of(flow, setup)
         if gap is None:
             self._play(setup, act)
@@ -109,11 +108,13 @@ class Theatre:
             self.drop(setup)
             raise
 
-    async def _act(self, setup: Setup, stage: Stage, scenario: Scenario, version: int) -> None:
+    async def _act(self, setup: Setup, stage: Stage, flow: str, scenario: Scenario, *, version: int) -> None:
         if setup not in self._pairs:
             self._pairs[setup] = await self._open(setup, stage, version)
         pair, _, _ = self._pairs[setup]
-        if setup.is_http:  # where only a session that is open has a stream
+        if setup.is_recorded:
+            await recordings.begin(pair, flow)
+        if setup.is_http or setup.is_recorded:  # on HTTP, only a session that is open has a stream
             await pair.open_session(SESSION["sessionId"], new_session(setup))
         await pair.reset(**answers_of(setup))
         await scenario(pair)
@@ -151,7 +152,8 @@ class Theatre:
         offered = {number: values.INITIALIZE.params for number, values in VALUES.items()}
         proxies = self._packages(*SOURCES.values(), roles=RoleChoice.PROXY.roles, remote=True) if setup.proxy else None
         other = self.sdk(setup.agent_of) if setup.agent_of else None
-        stage = Stage(acp, command, sdk, answers, self.stderr(setup), offered, proxies, other)
+        trace = self.trace(setup) if setup.is_recorded else None
+        stage = Stage(acp, command, sdk, answers, self.stderr(setup), offered, proxies, other, trace)
         self._stages[setup] = stage
         return stage
 
@@ -170,6 +172,10 @@ class Theatre:
     def stderr(self, setup: Setup) -> Path:
         """Where the started process writes to stderr: on stdio it is our agent, and on the network the peer."""
         return self.folder / f"{setup}.{'stderr' if setup.transport == 'stdio' else 'peer'}"
+
+    def trace(self, setup: Setup) -> Path:
+        """Where our side of a recorded pair writes what is said."""
+        return self.folder / f"{setup}.trace"
 
     def close(self) -> None:
         """End all processes."""
