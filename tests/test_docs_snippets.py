@@ -1,12 +1,14 @@
-"""The README and each page of docs/ are played: files are written, commands and programs run, transcripts compared.
+"""Each page of docs/ is played: files are written, commands and programs run, transcripts compared.
 
-All pages share a folder, in which the README is played first; so they may use its packages and programs.
+All pages share a folder, in which the files and packages of the README are; so they may use these. The README itself is
+played by tests/test_package.py, with the wheel.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ import pytest
 
 from acpgen.roles import Role
 from acpgen.schema.bundled import bundled_fragments, list_releases
-from tests.command_line import build_package
+from tests.command_line import build_package, run_acpgen
 from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
 from tests.needs import need
 from tests.support import REPOSITORY, every_part
@@ -27,7 +29,7 @@ from tests.support import REPOSITORY, every_part
 README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
 PLAYED_APART = {"bump.md", "cli.md"}  # tests/test_docs.py plays the former; the latter is generated
-PAGES = [README, *sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)]
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)
 NEEDS = {
     "mcp.md": ["mcp"],
     "models.md": ["pydantic"],
@@ -65,12 +67,24 @@ class Played:
     results: dict[str, list[Ran] | AssertionError]
 
 
+def lay_out_readme(folder: Path) -> None:
+    """Write the programs of the README, and build the packages that they import."""
+    found = [block for block in page_blocks(README) if not block.not_run]
+    for block in found:
+        if block.name.endswith((".py", ".jsonl")):
+            (folder / block.name).write_text(block.text, encoding="utf-8")
+        elif block.text.startswith("acpgen build --"):
+            ran = run_acpgen(*shlex.split(block.text)[1:], cwd=folder)
+            assert ran.code == 0, ran.stderr
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     home = tmp_path_factory.mktemp("pages")
     environment = environment_with_acpgen(home / "bin")
     folder = home / "folder"
     folder.mkdir()
+    lay_out_readme(folder)
     results: dict[str, list[Ran] | AssertionError] = {}
     for page in PAGES:
         try:
@@ -125,7 +139,8 @@ def test_snippets_are_typed(checker: str, played: Played) -> None:
 
 
 def test_no_two_snippets_have_one_name() -> None:
-    names = Counter(block.name for page in PAGES for block in page_blocks(page) if block.name and not block.not_run)
+    found = [block for page in (README, *PAGES) for block in page_blocks(page)]
+    names = Counter(block.name for block in found if block.name and not block.not_run)
     del names["pyproject.toml"]  # which holds for one page
     assert [name for name, count in names.items() if count > 1] == []
 
@@ -207,16 +222,6 @@ def test_the_agent_for_protocol_2_answers_prompts(played: Played) -> None:
         *("user_message", "state_update", "agent_message_chunk", "state_update")
     ]
     assert updates[-1]["stopReason"] == "end_turn"
-
-
-def test_the_echo_agent_answers(played: Played) -> None:
-    with (played.folder / "requests.jsonl").open() as requests:
-        ran = subprocess.run(
-            [sys.executable, "echo.py"], cwd=played.folder, stdin=requests, capture_output=True, text=True, check=True
-        )
-    assert "agentInfo" in ran.stdout
-    assert re.findall(r'"code":(-\d+)', ran.stdout) == ["-32602", "-32601"]
-    assert ran.stdout.count('"result"') == 2
 
 
 ELSEWHERE = """

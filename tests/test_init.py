@@ -34,7 +34,6 @@ from tests.support import REPOSITORY, fitting_fragments, without_slowness
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
 ROLES, PROTOCOLS = ("agent", "client", "proxy"), (1, 2)
-EACH_PROTOCOL = pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.full)])
 BOTH = PROTOCOLS
 EACH_PROJECT = pytest.mark.parametrize(
     "protocols", [(1,), pytest.param((2,), marks=pytest.mark.full), pytest.param(BOTH, marks=pytest.mark.full)]
@@ -403,9 +402,6 @@ class Wire:
             and properties.items() <= message["params"]["update"].items()
         )["params"]["update"]
 
-    def question(self) -> Any:
-        return self.receive(lambda message: message.get("method") == "session/request_permission")
-
     def open(self, protocol: int, *servers: dict[str, Any]) -> str:
         assert self.call(1, "initialize", hello(protocol))["protocolVersion"] == protocol
         return str(self.call(2, "session/new", {"cwd": "/", "mcpServers": [*servers]})["sessionId"])
@@ -461,46 +457,6 @@ def test_the_agent_describes_itself_and_its_sessions(
             assert [each["sessionId"] for each in listed] == expected
 
 
-@EACH_SPOKEN
-def test_the_agent_streams_its_answer(projects: Projects, protocols: tuple[int, ...], protocol: int) -> None:
-    with running(projects("agent", *protocols)) as wire:
-        wire.prompt(wire.open(protocol), "Grüße, world")
-        words = [wire.update(sessionUpdate="agent_message_chunk")["content"]["text"] for _ in range(2)]
-        assert words == ["Grüße, ", "world"]
-        assert wire.stop_reason(protocol) == "end_turn"
-
-
-@pytest.mark.parametrize(("option", "status"), [("allow_once", "completed"), ("reject_once", "failed")])
-@EACH_SPOKEN
-def test_the_agent_asks_before_it_edits(
-    projects: Projects, protocols: tuple[int, ...], protocol: int, *, option: str, status: str
-) -> None:
-    with running(projects("agent", *protocols)) as wire:
-        wire.prompt(wire.open(protocol), "edit")
-        question = wire.question()
-        assert option in [each["optionId"] for each in question["params"]["options"]]
-        wire.send(id=question["id"], result={"outcome": {"outcome": "selected", "optionId": option}})
-        wire.update(sessionUpdate="tool_call_update", status=status)
-        assert wire.stop_reason(protocol) == "end_turn"
-
-
-@EACH_SPOKEN
-def test_the_agent_honours_cancel(projects: Projects, protocols: tuple[int, ...], protocol: int) -> None:
-    with running(projects("agent", *protocols)) as wire:
-        session = wire.open(protocol)
-        wire.prompt(session, "word " * 10_000)
-        wire.update(sessionUpdate="agent_message_chunk")
-        wire.send(method="session/cancel", params={"sessionId": session})
-        assert wire.stop_reason(protocol) == "cancelled"
-        wire.prompt(session, "edit")
-        wire.question()
-        wire.send(method="session/cancel", params={"sessionId": session})
-        assert wire.stop_reason(protocol) == "cancelled"
-        wire.prompt(session, "word " * 10_000)
-        wire.send(method="session/cancel", params={"sessionId": session})  # before the work has begun, or soon after
-        assert wire.stop_reason(protocol) == "cancelled"
-
-
 WEATHER = """
 import time
 
@@ -546,21 +502,21 @@ def test_the_agent_shows_the_tools_of_its_session(
 
 
 PAIRS = [
-    ((1,), (1,)),
-    *((BOTH, BOTH), (BOTH, (1,)), ((1,), BOTH)),
-    *(pytest.param(*pair, marks=pytest.mark.full) for pair in (((2,), (2,)), (BOTH, (2,)), ((2,), BOTH))),
+    *((BOTH, (1,)), ((1,), BOTH)),
+    *(pytest.param(*pair, marks=pytest.mark.full) for pair in ((BOTH, (2,)), ((2,), BOTH))),
 ]
+"""Projects of different versions; those of the same talk with proxies between them."""
 
 
 @pytest.mark.parametrize(("of_agent", "of_client"), PAIRS)
-def test_the_client_talks_to_the_agent(
+def test_the_client_talks_to_an_agent_of_other_versions(
     projects: Projects, of_agent: tuple[int, ...], of_client: tuple[int, ...]
 ) -> None:
     check_chat(projects("client", *of_client), projects("agent", *of_agent))
 
 
 @pytest.mark.parametrize("protocols", [(1,), BOTH, pytest.param((2,), marks=pytest.mark.full)], ids=versions_of)
-def test_a_proxy_may_stand_between(projects: Projects, protocols: tuple[int, ...]) -> None:
+def test_the_client_talks_to_the_agent_through_proxies(projects: Projects, protocols: tuple[int, ...]) -> None:
     agent, client, proxy = (projects(role, *protocols) for role in ("agent", "client", "proxy"))
     check_chat(client, agent, proxy, proxy)
 
@@ -582,7 +538,7 @@ def check_chat(client: Path, agent: Path, *proxies: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "my_client", *(word for command in commands for word in command)],
         env=environment(client, agent, *proxies),
-        input="Hello, world\nedit it\n1\n",
+        input="Grüße, world\nedit it\n1\n",
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -590,7 +546,7 @@ def check_chat(client: Path, agent: Path, *proxies: Path) -> None:
         check=False,
     )
     assert (ran.returncode, without_slowness(ran.stderr)) == (0, "")
-    words = ["> ", "Hello, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", " completed\n", "edit it\n[end_turn]"]
+    words = ["> ", "Grüße, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", " completed\n", "edit it\n[end_turn]"]
     assert re.search(".*".join(map(re.escape, words)), ran.stdout, flags=re.DOTALL), ran.stdout
 
 

@@ -136,6 +136,13 @@ def used(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_echo_agent_answers_as_the_readme_says(used: Path, programs: Path) -> None:
+    said = run("python echo.py < requests.jsonl", used, path=programs)
+    assert "agentInfo" in said
+    assert re.findall(r'"code":(-\d+)', said) == ["-32602", "-32601"]
+    assert said.count('"result"') == 2
+
+
 def test_the_command_for_a_checkout_builds_a_package(unpacked: Path, programs: Path) -> None:
     run([programs / "python", "-c", "import demo; demo.Agent"], unpacked)
 

@@ -393,3 +393,24 @@ def test_a_handler_may_end_the_connection(packages: Packages) -> None:
             return await peer.receive()
 
     assert run(main()) is None
+
+
+def test_a_result_that_comes_too_late_is_no_failure_of_its_handler(packages: Packages) -> None:
+    acp, began = packages(V1), asyncio.Event()
+    failures: list[Any] = []
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "in time, it thinks"
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(on_error=lambda *failure: failures.append(failure))
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method), options=options) as peer:
+            await peer.request(1, "_m")
+            await began.wait()
+
+    run(main())
+    assert failures == []

@@ -388,3 +388,61 @@ def test_senders_that_wait_learn_of_the_end(packages: Packages) -> None:
             assert all(isinstance(each, acp.ConnectionClosed) for each in found[1:])
 
     run(main())
+
+
+@pytest.mark.parametrize("part", ["method", "params"])
+def test_all_of_a_message_counts(packages: Packages, part: str) -> None:
+    acp, text = packages(V1), "x" * 60_000
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_in_flight_bytes=400_000)
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method), options=options) as peer:
+            for number in range(7):
+                await peer.request(number, *((f"_{text}", []) if part == "method" else ("_m", [text])))
+            refused = await peer.receive()
+            assert (refused["id"], refused["error"]["code"]) == (6, INTERNAL)
+            assert "max_in_flight_bytes" in refused["error"]["message"]
+
+    with acp_log():
+        run(main())
+
+
+def test_messages_count_with_the_size_that_a_transport_of_values_says(packages: Packages) -> None:
+    acp = packages(V1)
+    begun: list[str] = []
+
+    class Agent(acp.Agent):  # type: ignore[name-defined,misc]
+        async def ext_method(self, method: str, params: Any) -> Any:
+            begun.append(method)
+            await asyncio.Event().wait()
+
+    class Messages:
+        def __init__(self) -> None:
+            self.arrived: asyncio.Queue[Any] = asyncio.Queue()
+            self.sent: list[Any] = []
+
+        async def read(self) -> Any:
+            return await self.arrived.get()
+
+        def send(self, message: Any) -> None:
+            self.sent.append(message)
+
+        async def close(self) -> None:
+            pass
+
+    async def main() -> None:
+        transport = Messages()
+        connection = acp.Connection(transport, acp.ConnectionOptions(max_in_flight_bytes=400_000))
+        connection.start(Agent(acp.RemoteClient(connection)))
+        for number in range(10):
+            transport.arrived.put_nowait(acp.Message("request", None, method="_m", id=number, size=60_000))
+        while len(begun) + len(transport.sent) < 10:
+            await asyncio.sleep(0)
+        await connection.close()
+
+    with acp_log():
+        run(main())
+    assert len(begun) == 6

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import OLD, agent_of, run, streams, unchecked
+from tests.runtime_support import OLD, V1, agent_of, run, started, streams, unchecked
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -67,3 +67,30 @@ def test_half_a_line_at_the_end(packages: Packages, rest: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\r\n  "])
 def test_nothing_but_the_end(packages: Packages, data: bytes) -> None:
     assert over_stream(packages, data) == []
+
+
+def test_a_subclass_of_the_transport_sees_all_messages(packages: Packages) -> None:
+    acp = packages(V1)
+    seen: list[bytes] = []
+
+    class Watched(acp.StreamTransport):  # type: ignore[misc]
+        async def read(self) -> bytes | None:
+            found: bytes | None = await super().read()
+            seen.append(found or b"")
+            return found
+
+        async def write(self, message: bytes) -> None:
+            seen.append(message)
+            await super().write(message)
+
+    async def main() -> None:
+        here, (reader, writer) = await streams()
+        connection, _ = started(acp, acp.Agent, Watched(*here))
+        writer.write(b'{"jsonrpc":"2.0","id":1,"method":"_a"}\n{"jsonrpc":"2.0","id":2,"method":"_a"}\n')
+        for _ in range(2):
+            await reader.readline()
+        await connection.close()
+        writer.close()
+
+    run(main())
+    assert sorted(json.loads(each)["id"] for each in seen if each) == [1, 1, 2, 2]

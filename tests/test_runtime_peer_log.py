@@ -187,6 +187,20 @@ def test_a_flood_of_junk_draws_few_lines_and_answers(packages: Packages, line: b
     assert "more of this kind are left out" in records[9].getMessage()
 
 
+def test_answers_to_nothing_do_not_make_junk_worth_an_answer(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, client_of(acp), max_messages=1_000) as peer:
+            for _ in range(150):
+                await peer.send({"jsonrpc": "2.0", "id": 999, "result": 1})
+                await peer.send_line(b"junk")
+            return await peer.ping()
+
+    with acp_log():
+        assert len(run(main())) == 100
+
+
 def test_requests_are_always_answered(packages: Packages) -> None:
     """A wrong one has an id, and so an answer, in the midst of a flood."""
     acp = packages(V1)
