@@ -92,10 +92,10 @@ TYPES = [
         old=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
         new=holding(any_of(ref("Plain"), C), Plain=thing(("name",), name=TEXT)),
         place="Item",
-        wire=client_sends("ok", "breaks"),
+        wire=client_sends("ok", "loses"),
         source="breaks",
         uses=GONE,
-        also=frozenset({"type-added", "union-member-added"}),
+        also=frozenset({"type-added", "union-member-added", "union-tag-changed"}),
     ),
     Case(
         rule="type-kind-changed",

@@ -1,6 +1,6 @@
 """No explanation fails: whatever is passed to a package, it works, or the error names the user's code.
 
-The share of the cases that is tried grows from the quick tests to `full`, and `deep` tries all.
+Each wrong value is tried in each place of some messages: more in `full` than in the quick tests, and all in `deep`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import itertools
 import logging
 import traceback
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import pytest
 
 from acpgen.config import SchemaChoice
 from tests.runtime_support import V1, V2, RawPeer, acp_log, agent_of, client_of, raw_peer, unchecked
-from tests.support import DEEP, Packages
+from tests.support import Packages
 from tests.test_dataclasses import Samples, model_for
 from tests.wrong_values import WRONG, UsersOwnError, close
 
 pytestmark = pytest.mark.every_python
 
-T = TypeVar("T")
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
-SHARES = pytest.mark.parametrize("share", [101, pytest.param(11, marks=pytest.mark.full)], ids=["few", "many"])
 HERE = "test_explanations.py"
 REFUSED = -31999
 
 
-def part(cases: Iterable[T], share: int) -> Iterator[T]:
-    """One of so many cases; `share` has no factor in common with the number of values."""
-    return itertools.islice(cases, 0, None, 1 if DEEP else share)
+def of_methods(few: set[str], many: set[str]) -> pytest.MarkDecorator:
+    """What a test tries: the messages of `few` methods, of `many`, which have all kinds of places, or of any."""
+    everything = pytest.param(None, id="all", marks=pytest.mark.deep)
+    cases = [pytest.param(few, id="few"), pytest.param(many, id="many", marks=pytest.mark.full), everything]
+    return pytest.mark.parametrize("methods", cases)
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -81,11 +81,14 @@ async def refuse(peer: RawPeer) -> None:
             await peer.answer(message["id"], error={"code": REFUSED, "message": "no"})
 
 
-@SHARES
+# a prompt has texts, a number, enumerations, and a list of members of a union; an id is a text, a number or null
+@of_methods({"session/close"}, {"session/prompt", "$/cancel_request"})
 @pytest.mark.parametrize("check_sent", [False, True], ids=["unchecked", "checked"])
 @BOTH
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_params_of_stubs(packages: Packages, sources: SchemaChoice, *, check_sent: bool, share: int) -> None:
+def test_params_of_stubs(
+    packages: Packages, sources: SchemaChoice, *, check_sent: bool, methods: set[str] | None
+) -> None:
     acp = packages(sources)
     samples = Samples(model_for(sources), full=True)
 
@@ -103,10 +106,11 @@ def test_params_of_stubs(packages: Packages, sources: SchemaChoice, *, check_sen
         for kind in (agent_of(acp), client_of(acp)):
             async with raw_peer(acp, kind, options=unchecked(acp, check_sent=check_sent)) as peer:
                 answering = asyncio.create_task(refuse(peer))
-                typed = (each for each in peer.stub.METHODS.values() if isinstance(each.params, type))
+                chosen = (each for each in peer.stub.METHODS.values() if methods is None or each.name in methods)
+                typed = (each for each in chosen if isinstance(each.params, type))
                 valid = ((each, acp.decode(each.params, samples.named(each.params.__name__))) for each in typed)
                 every = ((method, params, path) for method, params in valid for path in places(params))
-                for (method, params, path), make in part(itertools.product(every, WRONG.values()), share):
+                for (method, params, path), make in itertools.product(every, WRONG.values()):
                     wrong = make(acp)
                     await call(peer.stub, method, put(params, path, wrong))
                     close(wrong)
@@ -118,17 +122,18 @@ def test_params_of_stubs(packages: Packages, sources: SchemaChoice, *, check_sen
 # --- Results of handlers ----------------------------------------------------------------------------------------------
 
 
-@SHARES
+# a stop reason is an enumeration; an option is a member of a union, and has a list
+@of_methods({"session/prompt"}, {"session/prompt", "session/set_config_option"})
 @BOTH
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_results_of_handlers(packages: Packages, sources: SchemaChoice, share: int) -> None:
+def test_results_of_handlers(packages: Packages, sources: SchemaChoice, methods: set[str] | None) -> None:
     acp = packages(sources)
     samples = Samples(model_for(sources), full=True)
 
     def cases() -> Iterator[tuple[Any, Any, Any]]:
         for base in (acp.Agent, acp.Client):
             for method in base.REQUESTS.values():
-                if isinstance(method.result, type):
+                if isinstance(method.result, type) and (methods is None or method.name in methods):
                     valid = acp.decode(method.result, samples.named(method.result.__name__))
                     for path in places(valid):
                         for make in WRONG.values():
@@ -147,7 +152,7 @@ def test_results_of_handlers(packages: Packages, sources: SchemaChoice, share: i
             return await peer.ask(1, method.name, acp.encode(params_of(method)))
 
     async def main() -> None:
-        for base, method, (valid, path, make) in part(cases(), share):
+        for base, method, (valid, path, make) in cases():
             wrong = make(acp)
             with acp_log(logging.ERROR) as records:
                 answer = await ask(base, method, put(valid, path, wrong))

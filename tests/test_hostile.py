@@ -27,7 +27,16 @@ from acpgen.roles import RoleChoice
 from acpgen.runtime_modules import place
 from tests.command_line import run_acpgen
 from tests.golden_cases import is_copy
-from tests.support import REPOSITORY, every_part, import_folder, model_of, package_files, schema_of, write_package
+from tests.support import (
+    REPOSITORY,
+    deep_except,
+    every_part,
+    import_folder,
+    model_of,
+    package_files,
+    schema_of,
+    write_package,
+)
 
 pytestmark = pytest.mark.full
 
@@ -164,6 +173,11 @@ NAME_POSITIONS: Mapping[str, Callable[[tuple[str, ...]], Node]] = {
 }
 """Where a name is made of a text."""
 
+ALONE = {"description", "default", "not", "required"}
+"""The longest strings and the shortest, and what `hostile/test_texts.py`, with a text in all positions, leaves out."""
+NAMED = {"definition", "tag", "title of a member", "error"}
+"""Each is named by a function of its own; those of properties and methods have tests below, by what they do."""
+
 
 _BUILT: dict[str, dict[str, str]] = {}
 
@@ -197,9 +211,10 @@ def imported(tmp_path: Path) -> Importer:
     return load
 
 
-@pytest.mark.parametrize("position", TEXT_POSITIONS)
-def test_hostile_texts_change_nothing_but_strings(position: str, tmp_path: Path, imported: Importer) -> None:
-    definitions = TEXT_POSITIONS[position]
+@pytest.mark.parametrize("definitions", deep_except(ALONE, TEXT_POSITIONS))
+def test_hostile_texts_change_nothing_but_strings(
+    definitions: Callable[[tuple[str, ...]], Node], tmp_path: Path, imported: Importer
+) -> None:
     schema = tmp_path / "harmless.json"
     schema.write_text(json.dumps(schema_of(**definitions(HARMLESS))), encoding="utf-8")
     harmless = package_files(SchemaChoice(schema=schema))
@@ -212,9 +227,11 @@ def test_hostile_texts_change_nothing_but_strings(position: str, tmp_path: Path,
     imported(hostile)
 
 
-@pytest.mark.parametrize("position", NAME_POSITIONS)
-def test_hostile_names_become_names(position: str, tmp_path: Path, imported: Importer) -> None:
-    files = package_of(NAME_POSITIONS[position](TEXTS), tmp_path / "build")
+@pytest.mark.parametrize("definitions", deep_except(NAMED, NAME_POSITIONS))
+def test_hostile_names_become_names(
+    definitions: Callable[[tuple[str, ...]], Node], tmp_path: Path, imported: Importer
+) -> None:
+    files = package_of(definitions(TEXTS), tmp_path / "build")
     _check_modules(files)
     imported(files)
 
@@ -630,9 +647,10 @@ LARGE: Mapping[str, Node] = {
 }
 
 
-@pytest.mark.parametrize("shape", LARGE)
-def test_a_small_schema_never_exhausts_the_compiler(shape: str, tmp_path: Path) -> None:
-    (tmp_path / "schema.json").write_text(json.dumps(schema_of(**LARGE[shape])))
+# the other shapes, larger and with their limits, are in hostile/test_sizes.py
+@pytest.mark.parametrize("definitions", deep_except({"two ways at each step"}, LARGE))
+def test_a_small_schema_never_exhausts_the_compiler(definitions: Node, tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text(json.dumps(schema_of(**definitions)))
     ran = subprocess.run(
         [sys.executable, "-m", "acpgen", "methods", "--schema", "schema.json"],
         cwd=tmp_path,

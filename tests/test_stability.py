@@ -8,10 +8,10 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -20,11 +20,11 @@ from acpgen.ir.model import Model, Struct
 from acpgen.schema.bundled import find_release
 from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition, walk
-from tests.support import DEEP, model_of, schema_of
+from tests.support import deep_except, model_of, schema_of
 
-T = TypeVar("T")
-
-BOTH = pytest.mark.parametrize("protocol", [1, 2])
+PROTOCOLS = (1, 2)
+BOTH = pytest.mark.parametrize("protocol", PROTOCOLS)
+RELEASE = "2026-11-02"
 
 NEW = "zzzInserted"
 """A name that no schema has; `ZzzInserted` in classes."""
@@ -32,7 +32,7 @@ NEW = "zzzInserted"
 
 @cache
 def text_of(protocol: int) -> str:
-    return find_release(protocol, "2026-11-02").schema.read_text(encoding="utf-8")
+    return find_release(protocol, RELEASE).schema.read_text(encoding="utf-8")
 
 
 def root_of(protocol: int) -> dict[str, Any]:
@@ -71,11 +71,6 @@ def unions_of(root: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], 
                     yield name, pointer, node, key
 
 
-def share(items: Iterable[T], step: int = 6) -> list[T]:
-    """One in so many, which are different ones for each caller; all in the session `deep`."""
-    return list(items)[:: 1 if DEEP else step]
-
-
 def is_object(member: Any) -> bool:
     return isinstance(member, dict) and ("properties" in member or "allOf" in member)
 
@@ -103,36 +98,61 @@ def node_at(root: Any, pointer: str) -> Any:
     return root
 
 
-@BOTH
-def test_there_are_unions_to_try(protocol: int) -> None:
-    found = {name for name, _, _, _ in unions_of(root_of(protocol))}
-    assert {"ContentBlock", "SessionUpdate", "McpServer", "AuthMethod", "CreateElicitationRequest"} <= found
-    assert len(found) > 10
+@cache
+def names_before(protocol: int) -> dict[str, list[str]]:
+    """The names of a schema as it is."""
+    return names_of(model_of(SchemaChoice(protocol=protocol, schema=find_release(protocol, RELEASE).schema))[0])
+
+
+Union = tuple[int, str]
+"""A protocol, and a definition in which there are unions."""
+
+UNIONS: dict[str, Union] = {
+    f"{name} of v{protocol}": (protocol, name)
+    for protocol in PROTOCOLS
+    for name in dict.fromkeys(name for name, _, _, _ in unions_of(root_of(protocol)))
+}
+SHAPES = {
+    "ToolCallContent of v1",  # each member has a tag
+    "McpServer of v1",  # the last one has none
+    "EmbeddedResourceResource of v1",  # none has one
+    "CreateElicitationRequest of v1",  # with properties beside the members, and a union in a member
+    "RequestPermissionOutcome of v2",  # with a member for tags of the future
+    "IdleStateUpdate of v2",  # with one for null beside it
+}
+"""One union of each shape."""
+EACH_UNION = pytest.mark.parametrize("union", deep_except(SHAPES, UNIONS))
+
+
+def unions_in(union: Union) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """The unions in a definition: the root of the schema, the pointer, and `oneOf` or `anyOf`."""
+    protocol, name = union
+    root = root_of(protocol)
+    yield from ((root, pointer, key) for owner, pointer, _, key in unions_of(root) if owner == name)
 
 
 @pytest.mark.full
-@BOTH
-def test_a_new_member_changes_no_other_name(protocol: int, tmp_path: Path) -> None:
-    compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
-    before = names_of(compile_(root))
-    for definition, pointer, node, key in share(unions_of(root)):
+@EACH_UNION
+def test_a_new_member_changes_no_other_name(union: Union, tmp_path: Path) -> None:
+    compile_, before = Compiler(tmp_path, union[0]), names_before(union[0])
+    for root, pointer, key in unions_in(union):
+        node = node_at(root, pointer)
         for position in sorted({0, len(node[key]) // 2, len(node[key])}):
             changed = copy.deepcopy(root)
             members = node_at(changed, pointer)[key]
             members.insert(position, new_member(members))
             after = names_of(compile_(changed))
             added = {name: fields for name, fields in after.items() if name not in before}
-            assert added, (definition, position)
-            assert all("ZzzInserted" in name for name in added), (definition, position)
+            assert added, (pointer, position)
+            assert all("ZzzInserted" in name for name in added), (pointer, position)
             assert {name: fields for name, fields in after.items() if name not in added} == before
 
 
-@BOTH
-def test_the_order_of_members_changes_no_name(protocol: int, tmp_path: Path) -> None:
-    compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
-    before = names_of(compile_(root))
-    for _, pointer, node, key in share(unions_of(root)):
-        members = node[key]
+@EACH_UNION
+def test_the_order_of_members_changes_no_name(union: Union, tmp_path: Path) -> None:
+    compile_, before = Compiler(tmp_path, union[0]), names_before(union[0])
+    for root, pointer, key in unions_in(union):
+        members = node_at(root, pointer)[key]
         for order in (members[::-1], [*members[1:], members[0]]):
             changed = copy.deepcopy(root)
             node_at(changed, pointer)[key] = order
@@ -140,14 +160,13 @@ def test_the_order_of_members_changes_no_name(protocol: int, tmp_path: Path) -> 
 
 
 @pytest.mark.full
-@BOTH
-def test_a_member_that_goes_takes_no_other_name_with_it(protocol: int, tmp_path: Path) -> None:
+@EACH_UNION
+def test_a_member_that_goes_takes_no_other_name_with_it(union: Union, tmp_path: Path) -> None:
     """What only this member used may become a class of its own, and what two members shared may cease to be one."""
-    compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
-    before = names_of(compile_(root))
-    tried = 0
-    for _, pointer, node, key in unions_of(root):
-        for position in share(range(len(node[key]) if len(node[key]) > 1 else 0)):
+    compile_, before = Compiler(tmp_path, union[0]), names_before(union[0])
+    for root, pointer, key in unions_in(union):
+        members = node_at(root, pointer)[key]
+        for position in range(len(members) if len(members) > 1 else 0):
             changed = copy.deepcopy(root)
             removed = node_at(changed, pointer)[key].pop(position)
             after = names_of(compile_(changed))
@@ -157,8 +176,6 @@ def test_a_member_that_goes_takes_no_other_name_with_it(protocol: int, tmp_path:
             added, lost = after.keys() - before.keys(), before.keys() - after.keys()
             assert all(name.startswith(tuple(payloads)) for name in added), (pointer, position, added)
             assert is_one_family(lost - payloads), (pointer, position, lost)
-            tried += 1
-    assert tried > 10
 
 
 def is_one_family(names: set[str]) -> bool:
@@ -195,7 +212,7 @@ def shuffled_required(names: list[str], chance: random.Random) -> list[str]:
 
 @pytest.mark.full
 @BOTH
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 5))])
 def test_the_order_of_keys_changes_no_name(protocol: int, seed: int, tmp_path: Path) -> None:
     compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
     mixed = shuffled(root, random.Random(seed))

@@ -82,6 +82,10 @@ class TypeUsage:
         self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
         self._gates = {method.wire: str(method.gate) for method in model.methods if method.gate is not None}
         self._messages = [(message, tuple(references(each))) for message, each in messages(model)]
+        self._roots: defaultdict[str, list[int]] = defaultdict(list)
+        for at, (_, roots) in enumerate(self._messages):
+            for root in roots:
+                self._roots[root].append(at)
         self._to: defaultdict[str, list[_Edge]] = defaultdict(list)
         for edges in self._from.values():
             for edge in edges:
@@ -141,15 +145,17 @@ class TypeUsage:
 
     def _carriers(self, name: str) -> Iterator[Carrier]:
         edges = self._ways_to(name)
-        for message, roots in self._messages:
-            if paths := [tuple(_follow(root, edges)) for root in roots if root in edges]:
-                yield Carrier(
-                    method=message.method,
-                    part=message.part,
-                    sender=message.sender,
-                    way=_shortened((*min(paths, key=len), Step(name))),
-                    gate=self._gates.get(message.method),
-                )
+        # by an index: most types are in few of the messages
+        for at in sorted({at for root in edges if root in self._roots for at in self._roots[root]}):
+            message, roots = self._messages[at]
+            paths = (tuple(_follow(root, edges)) for root in roots if root in edges)
+            yield Carrier(
+                method=message.method,
+                part=message.part,
+                sender=message.sender,
+                way=_shortened((*min(paths, key=len), Step(name))),
+                gate=self._gates.get(message.method),
+            )
 
     def _ways_to(self, name: str) -> Mapping[str, _Edge | None]:
         """The next edge on a shortest path to the type `name` from each type that reaches it."""

@@ -8,9 +8,11 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
-from acpgen.schema.bundled import find_release, list_releases, load_facts
+from acpgen.schema.bundled import list_releases, load_facts
 from acpgen.schema.compose import compose
 from acpgen.schema.facts import NO_FACTS
 from acpgen.schema.walk import definition_pointer
@@ -21,9 +23,8 @@ from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
 from tests.published import available
-from tests.support import DEEP, Packages, bundled_fragment, fitting_fragments, model_of, protocol_of
+from tests.support import DEEP, Packages, deep_except, fitting_fragments, model_of, protocol_of
 
-"""Whether to take every published schema and many more values."""
 OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open=True)}
 """The options of acpgen that change what values mean, by what is added to labels."""
 
@@ -167,23 +168,16 @@ def is_free_string(layers: Layers, wire: str) -> bool:
 
 
 def bundled_subjects() -> Iterator[Subject]:
-    """Every bundled schema as it is, with all extensions that fit, with each draft of one, and the newest with options.
-
-    Drafts say in one way what other schemas say in another. What has landed says the same alone as in company, so
-    that only deep runs take it alone; they take every schema with options, too.
-    """
+    """Every bundled schema as it is, with options, with all extensions that fit, and with each of them."""
     for release in list_releases():
         known = {"protocol": release.protocol, "release": release.name}
         label = f"v{release.protocol}-{release.name}"
-        is_newest = release == find_release(release.protocol)
         for suffix, options in OPTIONS.items():
-            if is_newest or DEEP or not suffix:
-                yield Subject(label=label + suffix, sources=SchemaChoice(**known), options=options)
+            yield Subject(label=label + suffix, sources=SchemaChoice(**known), options=options)
         fitting = fitting_fragments(release)
         yield Subject(label=f"{label}+all", sources=SchemaChoice(**known, extensions=fitting))
         for spec in fitting:
-            if DEEP or bundled_fragment(spec, release.protocol).status == "draft":
-                yield Subject(label=f"{label}+{spec}", sources=SchemaChoice(**known, extensions=(spec,)))
+            yield Subject(label=f"{label}+{spec}", sources=SchemaChoice(**known, extensions=(spec,)))
 
 
 def published_subjects() -> Iterator[Subject]:
@@ -195,7 +189,14 @@ def published_subjects() -> Iterator[Subject]:
             yield Subject(label=label + suffix, sources=sources, options=options)
 
 
-SUBJECTS = sorted([*bundled_subjects(), *(published_subjects() if DEEP else ())], key=str)
+SUBJECTS = {
+    each.label: each for each in sorted([*bundled_subjects(), *(published_subjects() if DEEP else ())], key=str)
+}
+OLDEST, OPENED, NEWEST = "v1-0.10.8", "v1-2026-11-02-kept-opened", "v2-2026-11-02+all"
+DRAFT = f"{OLDEST}+auth-methods@2026-01-14"
+PROVING = {OLDEST, OPENED, NEWEST, DRAFT}
+"""Their schemas have all combinations of keywords that bundled schemas have; the draft has a `const` with a default."""
+EVERY = pytest.mark.parametrize("subject", deep_except(PROVING, SUBJECTS))
 
 
 def chosen_types(subject: Subject) -> list[str]:
@@ -206,8 +207,8 @@ def chosen_types(subject: Subject) -> list[str]:
 @cache
 def _distinct_types() -> dict[str, list[str]]:
     seen: set[tuple[str, bool]] = set()
-    found: dict[str, list[str]] = {subject.label: [] for subject in SUBJECTS}
-    for subject in sorted(SUBJECTS, key=lambda subject: len(subject.label)):
+    found: dict[str, list[str]] = {label: [] for label in PROVING}
+    for subject in sorted((SUBJECTS[label] for label in PROVING), key=lambda subject: len(subject.label)):
         for name in subject.types:
             key = (subject.exact.reachable(name), subject.options.keep_unknown)
             if key not in seen:

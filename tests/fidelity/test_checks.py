@@ -16,7 +16,7 @@ from tests.fidelity.subjects import SUBJECTS
 from tests.support import Packages
 
 Plant = Callable[[ModuleType, pytest.MonkeyPatch], None]
-SUBJECT = next(subject for subject in SUBJECTS if subject.label == "v1-2026-11-02")
+SUBJECT = SUBJECTS["v1-2026-11-02"]
 
 
 def instead(name: str, make: Callable[[Any], Any]) -> Plant:

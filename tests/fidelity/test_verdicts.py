@@ -17,13 +17,13 @@ from tests.fidelity.checking import Check
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
 from tests.fidelity.running import MUTANTS, SPOILED, bounded, values
 from tests.fidelity.schemas import Schema
-from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types, relaxed
+from tests.fidelity.subjects import EVERY, Subject, chosen_types, relaxed
 from tests.support import Packages
 
 pytestmark = pytest.mark.full
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+@EVERY
 def test_mutants_get_the_verdict_of_the_validator(subject: Subject, packages: Packages, tally: Counter[str]) -> None:
     acp = subject.package(packages)
     for name in chosen_types(subject):

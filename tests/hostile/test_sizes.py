@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import DEEP, REPOSITORY, schema_of
+from tests.support import REPOSITORY, deep_except, schema_of
 
 pytestmark = [
     pytest.mark.full,
@@ -438,9 +438,33 @@ DEEP_CASES = {
 """What takes long, minutes at the most."""
 
 
-@pytest.mark.parametrize("name", [*CASES, *(DEEP_CASES if DEEP else ())])
-def test_size(name: str, tmp_path: Path) -> None:
-    case = {**CASES, **DEEP_CASES}[name]
+LIMITS = {
+    # what is read: its levels, bytes, values and digits
+    *("100,000 levels", "100 MB", "an array of a million numbers", "an integer of 5,000 digits"),
+    *("400 digits before the point", "an exponent out of range below"),
+    # references: out, in a circle, one after the other
+    *("out over the network", "a cycle of 1,000", "a chain of 10,000 references", "allOf 900 deep"),
+    # what is said, and what is made: values, copies of texts, members, readings, types
+    *("20,000 mistakes", "a default of 200,000 values", "a description of 1 MB in many classes"),
+    *("a union of one member more", "unions and arrays of them, 45 levels", "unions that multiply"),
+    *("unions that combine crosswise, 14 levels", "unions in unions in a chain of definitions"),
+    "unions in unions that meet in one object",
+}
+"""Each is refused by a limit, or on a way to one, that no other case reaches first."""
+LARGEST = {
+    *("300 definitions to the end", "allOf 1,000 wide", "a union as wide as may be", "a pattern that never ends"),
+    # nothing in these is nested in the same way: each is a recursion of its own
+    *("levels as deep as may be", "arrays as deep as may be", "objects as deep as may be"),
+    *("pairs of unions, as many levels as may be", "pairs of unions with objects between, 40 levels"),
+    "unions that combine, as many levels as may be",
+    # texts that become names, and one that is escaped
+    *("definitions of 10,000 characters", "a description of 1 MB of quotes"),
+}
+"""What is accepted, just below a limit or where there is none."""
+
+
+@pytest.mark.parametrize("case", deep_except(LIMITS | LARGEST, {**CASES, **DEEP_CASES}))
+def test_size(case: Case, tmp_path: Path) -> None:
     code, said, _, _ = _run(case, tmp_path)
     assert "Traceback" not in said
     assert "MemoryError" not in said

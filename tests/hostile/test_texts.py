@@ -24,7 +24,7 @@ from tests.command_line import run_acpgen
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
-from tests.support import DEEP, import_folder, model_of, write_package
+from tests.support import DEEP, deep_except, import_folder, model_of, write_package
 
 pytestmark = pytest.mark.full
 
@@ -36,7 +36,11 @@ HOSTILE = settings(
     phases=(Phase.generate,),  # to shrink takes minutes, and says little where each text has its place
     suppress_health_check=list(HealthCheck),
 )
-POSITIONS = [*subject.TEXTS, *subject.NAMES, *subject.FRAGMENT, *subject.ADDED]
+POSITIONS = {name: name for name in (*subject.TEXTS, *subject.NAMES, *subject.FRAGMENT, *subject.ADDED)}
+WITH_A_FORM = {*subject.NAMES, *subject.FRAGMENT, *subject.ADDED} - {"title of the fragment", "fragment description"}
+"""Where a text may be refused: other positions take what they take among others, in all positions at once."""
+READ = {"description", "property", "title of the fragment", "added definition"}
+"""A value and a name in a schema, and in a fragment: half of a pair is refused before it is known where it stands."""
 _NUMBER = iter(range(10**9))
 
 
@@ -129,7 +133,7 @@ def test_harmless_texts_make_a_package(tmp_path: Path) -> None:
     assert _check(subject.HARMLESS, tmp_path)
 
 
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", deep_except(WITH_A_FORM, POSITIONS))
 def test_a_text_alone(position: str) -> None:
     """Nothing but the text, in one position: half of what becomes a name can become none."""
     verdicts: list[bool] = []
@@ -146,9 +150,9 @@ def test_a_text_alone(position: str) -> None:
         assert all(verdicts), position
 
 
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", deep_except(READ, POSITIONS))
 def test_half_a_surrogate_pair_is_refused(position: str, tmp_path: Path) -> None:
-    for text in SURROGATES if DEEP else SURROGATES[:1]:
+    for text in SURROGATES:
         assert not _check({**subject.HARMLESS, position: f"a{text}"}, tmp_path)
 
 
