@@ -25,6 +25,7 @@ from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure, interleave, measures
 from benchmarks.workers.stopwatch import Calls, Message, check, read
 from tests.interop import peers
+from tests.needs import lacks, need
 from tests.support import DEEP, REPOSITORY, Packages, deep_except
 
 CORPUS = read_corpus()
