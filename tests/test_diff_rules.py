@@ -77,7 +77,7 @@ def test_nothing_is_found_between_a_schema_and_itself(case: Case, written: Writt
 # --- The verdicts are true -------------------------------------------------------------------------------------------
 
 ROUTING = ("method-added", "method-removed", "method-renamed", "method-side-changed")
-PROVED = [case for case in CASES if not case.unseen and case.rule not in ROUTING]
+PROVED = [case for case in ONE_WAY if not case.unseen and case.rule not in ROUTING]
 
 
 @pytest.mark.full

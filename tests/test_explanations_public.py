@@ -13,11 +13,11 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -27,8 +27,8 @@ from tests import public_calls
 from tests.public_calls import LEFT_OUT, PROGRAMS, Callee, called, finished, public_callables
 from tests.public_world import World
 from tests.runtime_support import V1, V2, acp_log
-from tests.support import Packages
-from tests.test_explanations import last_line, named, part, run
+from tests.support import DEEP, Packages
+from tests.test_explanations import last_line, named, run
 from tests.wrong_values import WRONG, UsersOwnError, close
 
 pytestmark = [
@@ -75,6 +75,14 @@ def nobody_at_stdin() -> Iterator[None]:
     for number, copy in enumerate(kept):
         os.dup2(copy, number)
         os.close(copy)
+
+
+T = TypeVar("T")
+
+
+def part(cases: Iterable[T], share: int) -> Iterator[T]:
+    """One of so many cases; `share` has no factor in common with the number of values."""
+    return itertools.islice(cases, 0, None, 1 if DEEP else share)
 
 
 def callables(world: World) -> list[Callee]:

@@ -64,7 +64,7 @@ def test_types_of_no_method(name: str, packages: Packages, tally: Counter[str]) 
     assert not codec_functions(unused).keys() - {"decode_bare", "encode_bare"}
     pair, maker, mutator = Pair(unused, used, Random(name), tally), Maker(schema), Mutator(schema)
     for definition in schema.definitions:
-        if hasattr(used.types, definition):  # a class that is the payload of one member has the name of the member
+        if hasattr(unused.types, definition):  # what nothing but one member of a union uses has the member's name
             pair.compare(definition, definition, maker, mutator)
 
 
