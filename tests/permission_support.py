@@ -22,9 +22,14 @@ def client_of(acp: Any, *rules: Any, answers: Any = (), path: Path | None = None
             super().__init__(agent)
             self.permissions = helpers.PermissionRules(*rules, path=path)
             self.asked: list[Any] = []
+            self.changes: list[str] = []
 
         def session_folder(self, session_id: str) -> str | None:
             return os.sep
+
+        def permission_changed(self, request: Any, decision: str) -> None:
+            self.changes.append(decision)
+            super().permission_changed(request, decision)
 
         async def ask_permission(self, question: Any) -> Any:
             self.asked.append(question)

@@ -40,11 +40,13 @@ _PIECE: Final = 1_000
 """The memory of a piece of text beside the text."""
 
 
-def patch(target: object, update: object, *names: str, null_clears: bool = True) -> set[Any]:
+def patch(
+    target: object, update: object, *names: str, null_clears: bool = True, empty_clears: bool = True
+) -> set[Any]:
     """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns their names.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
-    off; any other value replaces it. `meta` is merged by key instead, and null under a key removes the key. A field can
+    off; any other value replaces it, but for an empty one with `empty_clears` off. `meta` is merged by key instead, and null under a key removes the key. A field can
     have its own function "read" in `metadata`, for a value that has another form in updates.
     """
     changed: set[Any] = set()
@@ -52,6 +54,8 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True)
         value: Any = getattr(update, each.name, UNSET)
         is_asked = not names or each.name in names
         if value is UNSET or each.name == "id" or not is_asked or (value is None and not null_clears):
+            continue
+        if not empty_clears and (value is None or value in ("", [], {})):
             continue
         changed.add(each.name)
         if value is None:
@@ -140,6 +144,12 @@ class ToolCall(_Entry):
     locations: list[ToolCallLocation] = field(default_factory=list[ToolCallLocation])
     raw_input: Any = None
     raw_output: Any = None
+    _reported: Any = field(init=False, repr=False, default=None)
+
+    @property
+    def reported(self) -> Any:
+        """The same call without what questions about it have said."""
+        return self if self._reported is None else self._reported
 
 
 @dataclass(eq=False, kw_only=True)
@@ -319,11 +329,18 @@ class SessionBase:
         entry.content.append(content)
         return MessageChange(entry=entry, content=(content,), is_whole=len(entry.content) == 1)
 
-    def _patch_tool_call(self, kind: type[C], update: Any, *, null_clears: bool = True) -> ToolCallChange[C]:
+    def _patch_tool_call(
+        self, kind: type[C], update: Any, *, null_clears: bool = True, is_question: bool = False
+    ) -> ToolCallChange[C]:
+        """Apply a report of a tool call, or a question about it: this takes back nothing that it leaves empty."""
         is_new = (kind, update.tool_call_id) not in self._known
         call = self._entry(kind, update.tool_call_id)
         was_final = call.status in _FINAL
-        patch(call, update, null_clears=null_clears)
+        if is_question and call._reported is None:
+            call._reported = copy(call)
+        elif not is_question and call._reported is not None:
+            patch(call._reported, update, null_clears=null_clears)
+        patch(call, update, null_clears=null_clears, empty_clears=not is_question)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
 
     def _apply_to_session(self, update: Any) -> Any:
