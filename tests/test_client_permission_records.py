@@ -15,7 +15,19 @@ from typing import Any
 import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
-from tests.permission_support import KINDS, ask, chosen, client_of, options, question, rule, talk
+from tests.permission_support import (
+    KINDS,
+    ask,
+    chosen,
+    client_of,
+    in_session,
+    options,
+    question,
+    rule,
+    talk,
+    update,
+    watching,
+)
 from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
 
@@ -87,36 +99,6 @@ def test_lines_are_bounded(acp: Any) -> None:
 
 
 # --- A call that changes while its question is open ------------------------------------------------------------------
-
-
-def watching(acp: Any, kind: type[Any]) -> type[Any]:
-    """A client that knows what was reported of calls."""
-
-    class Watching(kind):  # type: ignore[misc, valid-type]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.state = helpers_of(acp).SessionState("s")
-
-        def known_tool_call(self, session_id: str, tool_call_id: str) -> Any:
-            return self.state.tool_call(tool_call_id)
-
-        async def session_update(self, params: Any) -> None:
-            self.state.update(params)
-
-        async def session_request_permission(self, params: Any) -> Any:
-            self.state.ask(params)
-            return await super().session_request_permission(params)
-
-    return Watching
-
-
-async def update(agent: HandAgent, **call: Any) -> None:
-    """Report a call, and wait until the client has seen it."""
-    seen = asyncio.Event()
-    agent.client.state.on_change = lambda _: seen.set()
-    params = {"sessionId": "s", "update": {"sessionUpdate": "tool_call_update", "toolCallId": "t", **call}}
-    await agent.peer.notify("session/update", params)
-    await seen.wait()
 
 
 def changed(
@@ -221,22 +203,6 @@ def test_a_question_that_waits_shows_what_is_known_then(acp: Any) -> None:
             return [*answers, agent.client.asked[1].subject.command]
 
     assert run(main()) == ["reject_once", "allow_once", "rm -rf /"]
-
-
-def in_session(acp: Any, kind: type[Any]) -> type[Any]:
-    """A client that knows what was reported of calls from its session."""
-
-    class Chat(helpers_of(acp).SessionClient, kind):  # type: ignore[name-defined, misc, valid-type]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.sessions["s"] = self.new_session("s", "/")
-            self.state = self.sessions["s"].state
-
-        def session_changed(self, session: Any, change: Any) -> None:
-            if isinstance(change, helpers_of(acp).PermissionChanged):
-                self.changes.append(change.decision)
-
-    return Chat
 
 
 @pytest.mark.parametrize("rules", [[], ["allow"]], ids=["the user", "a rule"])

@@ -40,9 +40,7 @@ _PIECE: Final = 1_000
 """The memory of a piece of text beside the text."""
 
 
-def patch(
-    target: object, update: object, *names: str, null_clears: bool = True, empty_clears: bool = True
-) -> set[Any]:
+def patch(target: object, update: object, *names: str, null_clears: bool = True, empty_clears: bool = True) -> set[Any]:
     """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns their names.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
