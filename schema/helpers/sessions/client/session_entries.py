@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 
+_TELLING: Final = ("title", "kind", "name", "content", "locations", "raw_input")
+"""What tells the operation of a tool call."""
 _PIECE: Final = 1_000
 """The memory of a piece of text beside the text."""
 
@@ -53,7 +55,7 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True,
         is_asked = not names or each.name in names
         if value is UNSET or each.name == "id" or not is_asked or (value is None and not null_clears):
             continue
-        if not empty_clears and (value is None or value in ("", [], {})):
+        if not empty_clears and _is_empty(update, each.name):
             continue
         changed.add(each.name)
         if value is None:
@@ -64,6 +66,12 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True,
             read: Callable[[Any], Any] = each.metadata.get("read", copy)  # a copy: chunks are appended to lists
             setattr(target, each.name, read(value))
     return changed
+
+
+def _is_empty(update: object, name: str) -> bool:
+    """True if an update has a value that says nothing."""
+    value: Any = getattr(update, name, UNSET)
+    return value is None or (value.__class__ in (str, list, dict) and not value)
 
 
 def _default(each: Field[Any]) -> Any:
@@ -146,7 +154,7 @@ class ToolCall(_Entry):
 
     @property
     def reported(self) -> Any:
-        """The same call without what questions about it have said."""
+        """The same call by what was reported alone: without what questions have said of it, and what was emptied."""
         return self if self._reported is None else self._reported
 
 
@@ -334,10 +342,10 @@ class SessionBase:
         is_new = (kind, update.tool_call_id) not in self._known
         call = self._entry(kind, update.tool_call_id)
         was_final = call.status in _FINAL
-        if is_question and call._reported is None:
+        if call._reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
             call._reported = copy(call)
-        elif not is_question and call._reported is not None:
-            patch(call._reported, update, null_clears=null_clears)
+        if call._reported is not None and not is_question:
+            patch(call._reported, update, null_clears=False, empty_clears=False)
         patch(call, update, null_clears=null_clears, empty_clears=not is_question)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
 
