@@ -212,10 +212,8 @@ def test_what_is_said_only_later(acp: Any, fact: str, kind: str) -> None:
         shown = COMMAND if kind == "command" or fact in {"args", "env"} else TOOL
     row = table(acp)[fact].later
     found, client = played(acp, shown, shown, answers=["allow"], meanwhile=joined(shown, ONE[fact]))
-    if fact == "folder":  # that of the session is known, and another one contradicts it
-        again = True
-    else:
-        again = row == "another" or (row == "detail of a command" and shown is TOOL)
+    is_known = fact == "folder"  # that of the session is, and another one contradicts it
+    again = is_known or row == "another" or (row == "detail of a command" and shown is TOOL)
     assert (found, len(client.asked), client.changes) == (
         (["cancelled"], 2, ["ask"]) if again else (["allow_once"], 1, [])
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -75,12 +76,15 @@ def edit(folder: str, _: str) -> tuple[dict[str, Any], dict[str, Any], dict[str,
     )
 
 
-@pytest.mark.parametrize("call", [opencode, edit])
-@pytest.mark.parametrize("place", [watching, in_session])
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("said", ["allow", "allow_always", "deny", "rule"])
-def test_what_the_user_has_allowed_runs(acp: Any, tmp_path: Path, call: Any, place: Any, order: str, said: str) -> None:
+CASES = [
+    *itertools.product([opencode, edit], [watching, in_session], ORDERS, ["allow", "allow_always", "deny", "rule"])
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(getattr(each, "__name__", each) for each in case))
+def test_what_the_user_has_allowed_runs(acp: Any, tmp_path: Path, case: tuple[Any, ...]) -> None:
     """Each command is allowed or refused as the user or a rule says, asked about once, and called by all its names."""
+    call, place, order, said = case
     agents = list[Any]()
     folder = str(tmp_path)
 
@@ -284,7 +288,7 @@ def test_records_of_an_earlier_version(acp: Any, tmp_path: Path) -> None:
     with acp_log(logging.WARNING) as log:
         kind = client_of(acp, answers=["cancel"] * 2, path=path)
         assert talk(acp, kind, *calls) == ["cancelled", "cancelled", "reject_once", "allow_once"]
-    assert "of an earlier version, which are too wide: they are dropped, and the user is asked" in texts(log)
+    assert "of an earlier version, which are too wide: they are dropped, and the user is asked again" in texts(log)
 
 
 # --- The work that a question makes ----------------------------------------------------------------------------------

@@ -178,10 +178,7 @@ class Inline(ThreadPoolExecutor):
 
     def submit(self, work: Any, /, *values: Any, **named: Any) -> Future[Any]:
         done: Future[Any] = Future()
-        try:
-            done.set_result(work(*values, **named))
-        except BaseException as error:  # what waits for it raises it
-            done.set_exception(error)
+        done.set_result(work(*values, **named))
         return done
 
 

@@ -294,8 +294,9 @@ class PermissionRules:
             raise ValueError(f"{file.path} has no permission rules ({error}): repair or delete it") from error
         if len(self._saved) < len(objects):
             logger.warning(
-                "%s has rules to allow of an earlier version, which are too wide: they are dropped, and the user is asked",
+                "%s has rules to allow of an earlier version, which are too wide: they are dropped, and %s",
                 file.path,
+                "the user is asked again",
             )
 
     def _save_until_done(self, file: PermissionFile) -> None:

@@ -46,8 +46,9 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True,
     """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns their names.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
-    off; any other value replaces it, but for an empty one with `empty_clears` off. `meta` is merged by key instead, and null under a key removes the key. A field can
-    have its own function "read" in `metadata`, for a value that has another form in updates.
+    off; any other value replaces it, but for an empty one with `empty_clears` off. `meta` is merged by key instead, and
+    null under a key removes the key. A field can have its own function "read" in `metadata`, for a value that has
+    another form in updates.
     """
     changed: set[Any] = set()
     for each in fields(cast("Any", target)):

@@ -41,7 +41,7 @@ class Fact:
     """A row of the table."""
 
     merged: Literal["one", "keys", "all"]
-    """How two sources become one value: `one` of them says it, or each says some `keys` of the input, or `all` count."""
+    """How two sources become one value: `one` of them says it, each says some `keys` of an input, or `all` count."""
     has_rules: bool
     """Whether conditions of rules look at it."""
     later: Literal["detail", "detail of a command", "another"]
@@ -61,7 +61,7 @@ FACTS: Final[dict[str, Fact]] = {
     "paths": Fact("all", has_rules=True, later="another", kept="always"),
     "input": Fact("keys", has_rules=True, later="detail", kept="not of a file"),
 }
-"""The facts of an operation. Two exceptions are not in a column: among the `paths`, the folder of a command is a detail;
+"""The facts of an operation. Two exceptions are in no column: among the `paths`, the folder of a command is a detail;
 and the tools that only look, `read` and `search`, are remembered for a file with their input."""
 
 FOR_ONE_FILE: Final = frozenset({"read", "edit", "delete", "search"})

@@ -117,13 +117,13 @@ class PermissionSubject:
     """The subject of a question, as the agent describes it: in the question, and in its reports of the tool call.
 
     None or empty if it does not say. `kind` is that of the tool, `tool` its name in code. `paths` are the files that it
-    touches, or the folder of a command in protocol 2. `command` has the `args` and the variables `env` of the agent, and
+    touches, or the folder of a command in protocol 2. `command` has the `args` and the variables `env` of the agent. It
     runs in `folder`, which is that of the session if the agent names none. `input` is a digest of the input of the
     tool, and `parts` has one for each of its keys that is no fact of its own. `title` is text of the model: it is
     remembered, and decides nothing.
 
-    `contrary` is the other reading, if the reports contradict the question. `files` and `place` are `paths` and `folder`
-    as they were when the subject was made.
+    `contrary` is the other reading, if the reports contradict the question. `files` and `place` are `paths` and
+    `folder` as they were when the subject was made.
     """
 
     kind: str | None = None
