@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -120,10 +120,11 @@ class PermissionClient(Client):
         asked = self.asked_tool_call(params)
         first = self._reported(params) if asked is None else said_by(asked)
         try:
-            question = await self._question(params, first)
-            answer = self._by_rules(question)
-            if answer is None:
-                answer = await self._by_user(question, first)
+            with self._open(params.session_id) as lock:
+                question = await self._question(params, first)
+                answer = self._by_rules(question)
+                if answer is None:
+                    answer = await self._by_user(question, first, lock)
         except asyncio.CancelledError:
             return permission_cancelled()
         return await super().session_request_permission(params) if answer is None else answer
@@ -146,12 +147,13 @@ class PermissionClient(Client):
     ) -> PermissionQuestion:
         """The question as it is now. `first` is what was reported when it came: that is not taken back by silence."""
         folder, said = self.session_folder(params.session_id), said_in(params)
-        for _ in range(_MAX_LOOKS):
-            now = self._reported(params)
+        looks = _MAX_LOOKS
+        while True:
+            now, looks = self._reported(params), looks - 1
             report = now.completed_by(first)
             look = partial(subject_of_said, said, report, folder=folder, is_report_newer=report != first)
             subject = await asyncio.to_thread(look)  # paths may be slow to look at
-            if self._reported(params) == now:  # nothing was reported meanwhile
+            if not looks or self._reported(params) == now:  # nothing was reported meanwhile
                 break
         return PermissionQuestion(title=subject.title or _NO_TITLE, subject=subject, request=params, earlier=earlier)
 
@@ -169,10 +171,12 @@ class PermissionClient(Client):
         _check(decision, get_args(PermissionDecision), f"{type(self.permissions).__name__}.decide")
         return decision
 
-    async def _by_user(self, question: PermissionQuestion, first: Said) -> RequestPermissionResponse | None:
-        params = question.request
-        async with self._turn_of(params.session_id) as has_waited:
-            if has_waited:
+    async def _by_user(
+        self, question: PermissionQuestion, first: Said, lock: asyncio.Lock
+    ) -> RequestPermissionResponse | None:
+        params, has_to_wait = question.request, lock.locked()
+        async with lock:
+            if has_to_wait:
                 question = await self._question(params, first)
                 if (answer := self._by_rules(question)) is not None:  # remembered meanwhile
                     return answer
@@ -242,16 +246,14 @@ class PermissionClient(Client):
             return _answer(options, "deny")
         return _answer(options, "allow")
 
-    @asynccontextmanager
-    async def _turn_of(self, session_id: str) -> AsyncGenerator[bool, None]:
-        """Wait until the user has no other question of the session; true if that took time."""
+    @contextmanager
+    def _open(self, session_id: str) -> Generator[asyncio.Lock, None, None]:
+        """Let `cancel_questions` know a question. The lock is for the user, who has one of a session at a time."""
         lock, tasks = self._asking.setdefault(session_id, (asyncio.Lock(), []))
         task = asyncio.current_task()
         tasks.append(task)
         try:
-            has_waited = len(tasks) > 1
-            async with lock:
-                yield has_waited
+            yield lock
         finally:
             tasks.remove(task)
             if not tasks:
@@ -260,16 +262,17 @@ class PermissionClient(Client):
 
 def _check_order(cls: type) -> None:
     """Raise `TypeError` for a class whose sessions come after its permissions: they would not hear of the questions."""
-    bases = cls.__mro__
-    for each in bases[bases.index(PermissionClient) :]:
-        if "answer_permission" in vars(each):
-            session = next(base for base in bases if issubclass(base, each) and not issubclass(base, PermissionClient))
-            before = [base.__name__ for base in cls.__bases__ if not issubclass(base, session)]
-            order = ", ".join([session.__name__, *before])
-            raise TypeError(
-                f"{session.__name__} must come before {PermissionClient.__name__} in the bases of {cls.__name__}: "
-                f"class {cls.__name__}({order})"
-            )
+    bases: tuple[type[Any], ...] = cls.__mro__
+    after = bases[bases.index(PermissionClient) :]
+    late = next((each for each in after if "answer_permission" in vars(each)), None)
+    if late is None:
+        return
+    session = next(each for each in bases if issubclass(each, late) and not issubclass(each, PermissionClient))
+    others = [each.__name__ for each in cls.__bases__ if not issubclass(each, session)]
+    raise TypeError(
+        f"{session.__name__} must come before {PermissionClient.__name__} in the bases of {cls.__name__}: "
+        f"class {cls.__name__}({', '.join([session.__name__, *others])})"
+    )
 
 
 def _check(answer: object, known: tuple[str, ...], method: str) -> None:

@@ -158,6 +158,14 @@ class ToolCall(_Entry):
         """The same call by what was reported alone: without what questions have said of it, and what was emptied."""
         return self if self._reported is None else self._reported
 
+    def take(self, update: object, *, null_clears: bool, is_question: bool) -> None:
+        """Apply a report, or a question: this takes back nothing that it leaves empty."""
+        if self._reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
+            self._reported = copy(self)
+        if self._reported is not None and not is_question:
+            patch(self._reported, update, null_clears=False, empty_clears=False)
+        patch(self, update, null_clears=null_clears, empty_clears=not is_question)
+
 
 @dataclass(eq=False, kw_only=True)
 class Compaction(_Entry):
@@ -339,15 +347,10 @@ class SessionBase:
     def _patch_tool_call(
         self, kind: type[C], update: Any, *, null_clears: bool = True, is_question: bool = False
     ) -> ToolCallChange[C]:
-        """Apply a report of a tool call, or a question about it: this takes back nothing that it leaves empty."""
         is_new = (kind, update.tool_call_id) not in self._known
         call = self._entry(kind, update.tool_call_id)
         was_final = call.status in _FINAL
-        if call._reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
-            call._reported = copy(call)
-        if call._reported is not None and not is_question:
-            patch(call._reported, update, null_clears=False, empty_clears=False)
-        patch(call, update, null_clears=null_clears, empty_clears=not is_question)
+        call.take(update, null_clears=null_clears, is_question=is_question)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
 
     def _apply_to_session(self, update: Any) -> Any:

@@ -107,8 +107,8 @@ def merged_input(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return second if first is None else first
     if isinstance(first, dict) and isinstance(second, dict):
-        return {**second, **first}
-    return first
+        return {**cast("dict[str, Any]", second), **cast("dict[str, Any]", first)}
+    return cast("Any", first)
 
 
 def _spoken(raw: Any) -> Any:

@@ -51,8 +51,8 @@ def subject_of_said(
     report = report or Said()
     title = question.title or report.title
     paths = tuple(dict.fromkeys((*question.paths, *report.paths)))
-    sources = (report, question) if is_report_newer else (question, report)
-    own, other = (_reading(*order, folder) for order in (sources, sources[::-1]))
+    first, second = (report, question) if is_report_newer else (question, report)
+    own, other = _reading(first, second, folder), _reading(second, first, folder)
     contrary = None if own == other else PermissionSubject(title=title, paths=paths, **other)
     return PermissionSubject(title=title, paths=paths, contrary=contrary, **own)
 
@@ -110,7 +110,7 @@ def _paths_go_on(before: PermissionSubject, after: PermissionSubject) -> bool:
     if before.paths == after.paths:
         return before.files == after.files
     known = {*zip(before.paths, before.files, strict=True)}
-    leads = {*before.files} - {None}
+    leads = {each for each in before.files if each is not None}
     return all(
         (path, file) in known or file in leads or (after.command is not None and after.is_folder(file))
         for path, file in zip(after.paths, after.files, strict=True)
@@ -161,7 +161,7 @@ def _parts(raw: Any, facts: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """Digests of the values in an input, by their keys, without those that are `facts`; or one of it as a whole."""
     if raw is None:
         return ()
-    if not isinstance(raw, dict) or len(cast("dict[str, Any]", raw)) > _MAX_PARTS:
-        return (("", digest(raw)),)
     found = cast("dict[str, Any]", raw)
+    if not isinstance(raw, dict) or len(found) > _MAX_PARTS:
+        return (("", digest(found)),)
     return tuple((key, digest(found[key])) for key in sorted(found) if key not in facts)
