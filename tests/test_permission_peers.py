@@ -171,6 +171,46 @@ def test_the_title_is_that_of_the_call_if_the_question_has_none(acp: Any) -> Non
     assert run(main()) == ["Delete notes", "Permission", "Own"]
 
 
+def test_questions_are_put_in_their_order(acp: Any, tmp_path: Path) -> None:
+    """Though one takes longer to look at, and whatever is asked first is answered first."""
+    many = [{"path": str(tmp_path / str(number))} for number in range(200)]
+
+    async def main() -> list[str]:
+        async with hand_agent(acp, client_of(acp, answers=["deny"] * 8)) as agent:
+            numbers = []
+            for number in range(8):
+                locations = many if number % 2 == 0 else many[:1]
+                said = question(acp, toolCallId=str(number), kind="execute", locations=locations, name=str(number))
+                numbers.append(await agent.ask("session/request_permission", **said))
+            assert [chosen(await agent.answer(each)) for each in numbers] == ["reject_once"] * 8
+            return [each.subject.tool for each in agent.client.asked]
+
+    assert run(main()) == [str(number) for number in range(8)]
+
+
+def test_what_is_emptied_while_the_question_is_open_is_not_taken_back(acp: Any) -> None:
+    """Also where a program keeps its tool calls itself."""
+    call = helpers_of(acp).ToolCall
+    calls = {"t": call(id="t", kind="edit", locations=[acp.ToolCallLocation(path="/etc/passwd")], raw_input={"a": 1})}
+
+    class Own(client_of(acp, rule(acp, "deny", path="/etc"))):  # type: ignore[misc]
+        def known_tool_call(self, session_id: str, tool_call_id: str) -> Any:
+            return calls[tool_call_id]
+
+        async def ask_permission(self, question: Any) -> Any:
+            self.asked.append(question)
+            calls["t"] = call(id="t", kind="edit")
+            self.permissions = helpers_of(acp).PermissionRules(rule(acp, "deny", path="/etc"))
+            return "allow"
+
+    async def main() -> Any:
+        async with hand_agent(acp, Own) as agent:
+            agent.client.permissions = helpers_of(acp).PermissionRules()
+            return await ask(agent, question(acp, locations=[], rawInput={})), agent.client.changes
+
+    assert run(main()) == ("reject_once", ["deny"])
+
+
 # --- What tells an operation from others -----------------------------------------------------------------------------
 
 
@@ -185,9 +225,10 @@ def test_what_tells_nothing_is_not_remembered(acp: Any, raw: Any) -> None:
     kind = client_of(acp, answers=["allow_always", "cancel"])
     with acp_log(logging.WARNING) as log:
         assert talk(acp, kind, *said) == ["allow_once", "cancelled"]
-    assert texts(log) == (
-        "WARNING acp an answer holds once, not always: no command, path or input tells the operation from others"
-    )
+    reason = "no command, path or input tells the operation from others"
+    assert texts(log).startswith(f"WARNING acp an answer holds once, not always: {reason}")
+    assert "\n" not in texts(log)
+    assert "Secret" not in texts(log)
 
 
 # --- Choices ---------------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ class PermissionClient(Client):
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self.permissions = PermissionRules()
-        self._asking: dict[str, tuple[asyncio.Lock, list[asyncio.Task[Any] | None]]] = {}  # by session
+        self._asking: dict[str, tuple[asyncio.Lock, asyncio.Lock, list[asyncio.Task[Any] | None]]] = {}  # by session
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -120,8 +120,9 @@ class PermissionClient(Client):
         asked = self.asked_tool_call(params)
         first = self._reported(params) if asked is None else said_by(asked)
         try:
-            with self._open(params.session_id) as lock:
-                question = await self._question(params, first)
+            with self._open(params.session_id) as (looking, lock):
+                async with looking:  # so that the user gets them in their order
+                    question = await self._question(params, first)
                 answer = self._by_rules(question)
                 if answer is None:
                     answer = await self._by_user(question, first, lock)
@@ -131,7 +132,7 @@ class PermissionClient(Client):
 
     def cancel_questions(self, session_id: str) -> None:
         """Answer all open questions of a session with `cancelled`: call it right after sending `session/cancel`."""
-        _, tasks = self._asking.get(session_id, (None, ()))
+        *_, tasks = self._asking.get(session_id, (None, None, ()))
         for task in tasks:
             if task is not None:
                 task.cancel()
@@ -247,13 +248,13 @@ class PermissionClient(Client):
         return _answer(options, "allow")
 
     @contextmanager
-    def _open(self, session_id: str) -> Generator[asyncio.Lock, None, None]:
-        """Let `cancel_questions` know a question. The lock is for the user, who has one of a session at a time."""
-        lock, tasks = self._asking.setdefault(session_id, (asyncio.Lock(), []))
+    def _open(self, session_id: str) -> Generator[tuple[asyncio.Lock, asyncio.Lock], None, None]:
+        """Let `cancel_questions` know a question. The locks are for its record, and for the user who is asked."""
+        looking, lock, tasks = self._asking.setdefault(session_id, (asyncio.Lock(), asyncio.Lock(), []))
         task = asyncio.current_task()
         tasks.append(task)
         try:
-            yield lock
+            yield looking, lock
         finally:
             tasks.remove(task)
             if not tasks:
