@@ -141,7 +141,7 @@ class PermissionClient(Client):
         """What the agent has reported of the tool call of a question, without what questions have said of it."""
         tool_call_id = tool_call_id_of(params)
         known = None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
-        return said_by(getattr(known, "reported", known))
+        return said_by(getattr(known, "reported", None) or known)
 
     async def _question(
         self, params: RequestPermissionRequest, first: Said, earlier: PermissionSubject | None = None

@@ -170,7 +170,7 @@ class SessionCore(Generic[S, Ch]):
             return permission_cancelled()
         tool_call_id = tool_call_id_of(request)
         known = None if tool_call_id is None else self.state.tool_call(tool_call_id)
-        asked = copy.copy(getattr(known, "reported", known))
+        asked = copy.copy(getattr(known, "reported", None) or known)
         self._changed(PermissionAsked(request=request))
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         question: asyncio.Future[RequestPermissionResponse] = asyncio.ensure_future(

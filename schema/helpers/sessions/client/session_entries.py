@@ -151,20 +151,8 @@ class ToolCall(_Entry):
     locations: list[ToolCallLocation] = field(default_factory=list[ToolCallLocation])
     raw_input: Any = None
     raw_output: Any = None
-    _reported: Any = field(init=False, repr=False, default=None)
-
-    @property
-    def reported(self) -> Any:
-        """The same call by what was reported alone: without what questions have said of it, and what was emptied."""
-        return self if self._reported is None else self._reported
-
-    def take(self, update: object, *, null_clears: bool, is_question: bool) -> None:
-        """Apply a report, or a question: this takes back nothing that it leaves empty."""
-        if self._reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
-            self._reported = copy(self)
-        if self._reported is not None and not is_question:
-            patch(self._reported, update, null_clears=False, empty_clears=False)
-        patch(self, update, null_clears=null_clears, empty_clears=not is_question)
+    reported: Any = field(init=False, repr=False, default=None)
+    """The same call by its reports alone, if questions have said more of it, or reports have emptied something."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -348,9 +336,13 @@ class SessionBase:
         self, kind: type[C], update: Any, *, null_clears: bool = True, is_question: bool = False
     ) -> ToolCallChange[C]:
         is_new = (kind, update.tool_call_id) not in self._known
-        call = self._entry(kind, update.tool_call_id)
+        call: Any = self._entry(kind, update.tool_call_id)
         was_final = call.status in _FINAL
-        call.take(update, null_clears=null_clears, is_question=is_question)
+        if call.reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
+            call.reported = copy(call)
+        if call.reported is not None and not is_question:
+            patch(call.reported, update, null_clears=False, empty_clears=False)
+        patch(call, update, null_clears=null_clears, empty_clears=not is_question)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
 
     def _apply_to_session(self, update: Any) -> Any:

@@ -227,7 +227,7 @@ class SessionState(SessionBase):
                 is_new = (ToolCall, update.tool_call_id) not in self._known
                 call = self._entry(ToolCall, update.tool_call_id)
                 call.content.append(update.content)
-                if call.reported.content is not call.content:
+                if call.reported is not None and call.reported.content is not call.content:
                     call.reported.content.append(update.content)
                 return ToolCallChange(call=call, is_new=is_new)
             case SessionUpdateTerminalOutputChunk():
