@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..client import Client, RemoteAgent
 from ..types import PermissionOption, RequestPermissionRequest, RequestPermissionResponse
-from .operations import Said, is_same_operation, subject_of_said
+from .operations import Statement, is_same_operation, subject_of
 from .permission_records import line_of
 from .permission_rules import PermissionDecision, PermissionRules
 from .permission_subjects import said_in, tool_call_id_of
@@ -137,14 +137,14 @@ class PermissionClient(Client):
             if task is not None:
                 task.cancel()
 
-    def _reported(self, params: RequestPermissionRequest) -> Said:
+    def _reported(self, params: RequestPermissionRequest) -> Statement:
         """What the agent has reported of the tool call of a question, without what questions have said of it."""
         tool_call_id = tool_call_id_of(params)
         known = None if tool_call_id is None else self.known_tool_call(params.session_id, tool_call_id)
         return said_by(getattr(known, "reported", None) or known)
 
     async def _question(
-        self, params: RequestPermissionRequest, first: Said, earlier: PermissionSubject | None = None
+        self, params: RequestPermissionRequest, first: Statement, earlier: PermissionSubject | None = None
     ) -> PermissionQuestion:
         """The question as it is now. `first` is what was reported when it came: that is not taken back by silence."""
         folder, said = self.session_folder(params.session_id), said_in(params)
@@ -152,7 +152,7 @@ class PermissionClient(Client):
         while True:
             now, looks = self._reported(params), looks - 1
             report = now.completed_by(first)
-            look = partial(subject_of_said, said, report, folder=folder, is_report_newer=report != first)
+            look = partial(subject_of, said, report, folder=folder, is_report_newer=report != first)
             subject = await asyncio.to_thread(look)  # paths may be slow to look at
             if not looks or self._reported(params) == now:  # nothing was reported meanwhile
                 break
@@ -173,7 +173,7 @@ class PermissionClient(Client):
         return decision
 
     async def _by_user(
-        self, question: PermissionQuestion, first: Said, lock: asyncio.Lock
+        self, question: PermissionQuestion, first: Statement, lock: asyncio.Lock
     ) -> RequestPermissionResponse | None:
         params, has_to_wait = question.request, lock.locked()
         async with lock:

@@ -15,7 +15,7 @@ from ..decision import explains
 from ..places import caller
 from .operation_facts import FOR_ONE_FILE
 from .permission_file import FileBusyError, PermissionFile
-from .permission_records import folded, read_record, write_record
+from .permission_records import folded, read_record, why_once, write_record
 from .permission_subjects import KINDS, RuleKind
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
@@ -64,8 +64,8 @@ class PermissionRule:
             raise ValueError(f"path must be absolute, or a pattern that starts with *: {self.path!r:.200}")
         if self.record is not None and any(getattr(self, name) is not None for name in _CONDITIONS):
             raise ValueError("a rule has a record or other conditions")
-        kind: str | None = self.kind
-        if kind is not None and kind not in KINDS and not kind.startswith("_"):
+        kind: object = self.kind
+        if isinstance(kind, str) and kind not in KINDS and not kind.startswith("_"):
             known = ", ".join(sorted(KINDS))
             logger.warning("a rule%s is for tools of the kind %r, which is none of %s", caller(), kind[:100], known)
         pieces = None if self.path is None else _pieces(self.path, os.path.realpath)
@@ -266,7 +266,7 @@ class PermissionRules:
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
         if subject.record is None:
-            logger.warning("an answer holds once, not always: %s", subject.unkept)
+            logger.warning("an answer holds once, not always: %s", why_once(subject))
         else:
             self.remember(PermissionRule(decision, record=subject.record))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from .operation_facts import FACTS, FOLDERS, OF_A_COMMAND, merged_input, says
-from .permission_records import PermissionSubject, digest
+from .permission_records import PermissionSubject, digest, is_folder
 
 __all__: list[str] = []
 
@@ -20,7 +20,7 @@ _MAX_PARTS: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class Statement:
     """What one source says of an operation. None or empty where it says nothing."""
 
     title: str | None = None
@@ -30,9 +30,9 @@ class Said:
     raw: Any = None
     """The input of the tool."""
 
-    def completed_by(self, earlier: Said) -> Said:
+    def completed_by(self, earlier: Statement) -> Statement:
         """The same, with what the same source has said earlier and now leaves empty."""
-        return Said(
+        return Statement(
             title=self.title or earlier.title,
             kind=self.kind or earlier.kind,
             tool=self.tool or earlier.tool,
@@ -41,14 +41,14 @@ class Said:
         )
 
 
-def subject_of_said(
-    question: Said, report: Said | None = None, *, folder: str | None = None, is_report_newer: bool = False
+def subject_of(
+    question: Statement, report: Statement | None = None, *, folder: str | None = None, is_report_newer: bool = False
 ) -> PermissionSubject:
     """The record of an operation. `folder` is that of the session. The newer source comes first in what is shown.
 
     It looks at files: call it in a thread where that must not block.
     """
-    report = report or Said()
+    report = report or Statement()
     title = question.title or report.title
     paths = tuple(dict.fromkeys((*question.paths, *report.paths)))
     first, second = (report, question) if is_report_newer else (question, report)
@@ -57,7 +57,7 @@ def subject_of_said(
     return PermissionSubject(title=title, paths=paths, contrary=contrary, **own)
 
 
-def _reading(first: Said, second: Said, folder: str | None) -> dict[str, Any]:
+def _reading(first: Statement, second: Statement, folder: str | None) -> dict[str, Any]:
     """What two sources say, by the first of them where they contradict each other; without title and paths."""
     raw = merged_input(first.raw, second.raw)
     command, args = _command(raw)
@@ -112,7 +112,7 @@ def _paths_go_on(before: PermissionSubject, after: PermissionSubject) -> bool:
     known = {*zip(before.paths, before.files, strict=True)}
     leads = {each for each in before.files if each is not None}
     return all(
-        (path, file) in known or file in leads or (after.command is not None and after.is_folder(file))
+        (path, file) in known or file in leads or (after.command is not None and is_folder(file, after))
         for path, file in zip(after.paths, after.files, strict=True)
     )
 

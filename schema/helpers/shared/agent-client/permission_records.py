@@ -160,10 +160,6 @@ class PermissionSubject:
         names = [each.name for each in fields(self)]
         return any(all(getattr(self, name) != getattr(each, name) for each in others) for name in names)
 
-    def is_folder(self, file: PermissionPath | None) -> bool:
-        """True if a path leads to the folder of the subject."""
-        return file is not None and self.place is not None and file.target == self.place.target
-
     @property
     def is_told(self) -> bool:
         """True if a command, a path or the input tells the operation from others."""
@@ -172,7 +168,7 @@ class PermissionSubject:
         if self.input is not None and not self.parts:  # a subject that a program has made
             return True
         is_of_files = self.kind in FOR_ONE_FILE
-        return any(is_of_files or not self.is_folder(each) for each in self.files)
+        return any(is_of_files or not is_folder(each, self) for each in self.files)
 
     @property
     def lines(self) -> list[str]:
@@ -228,7 +224,7 @@ class PermissionSubject:
             return replace(said, input=self.input, folder=self.place) if self._is_looking else said
         if self.place is None or self.place.sort != "folder" or (self.command is None and self.input is None):
             return None
-        said = replace(said, files=tuple(each for each in files if not self.is_folder(each)), folder=self.place)
+        said = replace(said, files=tuple(each for each in files if not is_folder(each, self)), folder=self.place)
         if self.command is None:
             return replace(said, input=self.input)
         if len(self.command) + sum(map(len, self.args)) > _MAX_COMMAND:
@@ -240,14 +236,17 @@ class PermissionSubject:
     def _is_looking(self) -> bool:
         return self.kind in ONLY_LOOKING and self.input is not None
 
-    @property
-    def unkept(self) -> str:
-        """Why an answer cannot be remembered, for the log; empty if it can."""
-        if self.record is not None:
-            return ""
-        if not all(each.is_told for each in self.readings):
-            return "no command, path or input tells the operation from others"
-        return "it names no folder or file that is there"
+
+def is_folder(file: PermissionPath | None, subject: PermissionSubject) -> bool:
+    """True if a path leads to the folder of the subject."""
+    return file is not None and subject.place is not None and file.target == subject.place.target
+
+
+def why_once(subject: PermissionSubject) -> str:
+    """Why an answer cannot be remembered, for the log."""
+    if not all(each.is_told for each in subject.readings):
+        return "no command, path or input tells the operation from others"
+    return "it names no folder or file that is there"
 
 
 def digest(value: object) -> str:

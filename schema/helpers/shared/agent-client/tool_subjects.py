@@ -9,17 +9,17 @@ from typing import Any
 from .._base import UNSET
 from ..types import ToolCallLocation
 from .operation_facts import FILES
-from .operations import Said, entry_of
+from .operations import Statement, entry_of
 from .permission_records import MAX_PATH, PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionPath", "PermissionRecord", "PermissionSubject"]
 
 
-def said_by(call: object) -> Said:
+def said_by(call: object) -> Statement:
     """What a tool call says; nothing if there is none."""
     raw: Any = _value(call, "raw_input")
     paths = (*_located(_value(call, "locations")), *_shown(_value(call, "content")), *_named(raw))
-    return Said(
+    return Statement(
         title=_text(call, "title"),
         kind=_text(call, "kind"),
         tool=_text(call, "name"),

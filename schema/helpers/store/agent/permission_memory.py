@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from ..decision import explains
 from ..types import PermissionOption
 from .operation_facts import ONLY_LOOKING
-from .operations import Said, is_same_operation, subject_of_said
-from .permission_records import PermissionRecord, PermissionSubject, write_record
+from .operations import Statement, is_same_operation, subject_of
+from .permission_records import PermissionRecord, PermissionSubject, why_once, write_record
 from .permissions import PermissionAnswer, permission_options
 from .tool_calls import Ask, RunningToolCall
 from .tool_subjects import said_by
@@ -48,6 +49,7 @@ class PermissionMemory:
     nothing; of an earlier version, those that refuse still do.
     """
 
+    @explains
     def __init__(self, entries: list[Any], *, folder: str | None = None) -> None:
         self._entries = entries
         self._folder = folder
@@ -84,9 +86,9 @@ class PermissionMemory:
             _logger.warning("an operation is not the one any more that the user has allowed: they are asked again")
             shown = now
 
-    async def _subject(self, call: RunningToolCall, first: Said) -> PermissionSubject:
+    async def _subject(self, call: RunningToolCall, first: Statement) -> PermissionSubject:
         said = said_by(call.reported).completed_by(first)
-        return await asyncio.to_thread(partial(subject_of_said, said, folder=self._folder))
+        return await asyncio.to_thread(partial(subject_of, said, folder=self._folder))
 
     def _recalled(self, shown: PermissionSubject, record: PermissionRecord) -> Any:
         if _earlier_refusal(shown, record) in self._entries:
@@ -95,7 +97,7 @@ class PermissionMemory:
 
     def _remember(self, shown: PermissionSubject, kind: str) -> None:
         if shown.record is None:
-            _logger.warning("an answer holds once, not always: %s", shown.unkept)
+            _logger.warning("an answer holds once, not always: %s", why_once(shown))
             return
         entry = _entry(shown.record, kind)
         if len(self._entries) >= _MAX_ENTRIES or len(json.dumps(entry)) > _MAX_TEXT:

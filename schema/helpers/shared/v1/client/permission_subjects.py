@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, get_args
 
 from ..known import ToolKind
 from ..types import RequestPermissionRequest
-from .operations import Said
+from .operations import Statement
 from .tool_subjects import said_by
 
 __all__: list[str] = []
@@ -16,7 +16,7 @@ RuleKind: TypeAlias = ToolKind
 KINDS: Final = frozenset[str](get_args(ToolKind))
 
 
-def said_in(params: RequestPermissionRequest) -> Said:
+def said_in(params: RequestPermissionRequest) -> Statement:
     """What the request says itself of its operation."""
     return said_by(params.tool_call)
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from ..known import ToolKind
 from ..types import RequestPermissionRequest, RequestPermissionSubjectCommand, RequestPermissionSubjectToolCall
-from .operations import Said
+from .operations import Statement
 from .tool_subjects import said_by
 
 __all__: list[str] = []
@@ -19,15 +19,15 @@ RuleKind: TypeAlias = Literal[
 KINDS: Final = frozenset[str](kind for each in get_args(ToolKind) for kind in get_args(each))
 
 
-def said_in(params: RequestPermissionRequest) -> Said:
+def said_in(params: RequestPermissionRequest) -> Statement:
     """What the request says itself of its operation. Unknown subjects say nothing."""
     match params.subject:
         case RequestPermissionSubjectToolCall(tool_call=call):
             found = said_by(call)
         case RequestPermissionSubjectCommand(command=command, cwd=cwd):
-            found = Said(kind="execute", paths=(cwd,), raw={"command": command, "cwd": cwd})
+            found = Statement(kind="execute", paths=(cwd,), raw={"command": command, "cwd": cwd})
         case _:
-            found = Said()
+            found = Statement()
     return replace(found, title=params.title or found.title)
 
 
