@@ -123,16 +123,18 @@ def _tool(update: Json) -> Said:
     return Said(("ToolCall", "id " + update["toolCallId"]), update)
 
 
-EMPTIED = ("rawInput", "rawOutput")
-"""What may be an empty object."""
+def _is_nothing(raw: Json) -> bool:
+    inner = list(raw.values()) if isinstance(raw, dict) else raw
+    return all(map(_is_nothing, inner)) if isinstance(inner, list) else raw is None or raw == ""
 
 
 def _question(call: Json) -> Said:
     """A question takes back nothing that it leaves empty."""
+    raw = ("rawInput", "rawOutput")
     said = {
         name: value
         for name, value in call.items()
-        if value not in (None, "", []) and (value != {} or name not in EMPTIED)
+        if not (_is_nothing(value) if name in raw else value is None or value in ("", []))
     }
     return _tool(said)
 

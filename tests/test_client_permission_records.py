@@ -280,6 +280,19 @@ def test_an_empty_value_hides_nothing(acp: Any, place: Any, empty: Any) -> None:
     assert run(main()) == ("allow_once", lines, "cancelled", "reject_once")
 
 
+@pytest.mark.parametrize("empty", [{}, {"command": ""}, {"other": [None]}, ""], ids=str)
+def test_an_update_that_empties_takes_nothing_back(acp: Any, empty: Any) -> None:
+    """Another command that was reported while the question is open counts, though the input is emptied then."""
+
+    async def twice(agent: HandAgent) -> None:
+        await update(agent, **RM)
+        await update(agent, rawInput=empty)
+
+    found, client = changed(acp, "allow", LS, twice, place=in_session)
+    assert (found, client.changes) == ("cancelled", ["ask"])
+    assert "command: rm -rf /" in client.asked[1].lines
+
+
 # --- What is remembered ----------------------------------------------------------------------------------------------
 
 

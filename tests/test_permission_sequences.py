@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -308,8 +309,7 @@ def machine_of(acp: Any) -> type[RuleBasedStateMachine]:
 
             if answer == "deny_always":  # what it denies later is in other tests
                 said = "deny"
-            with acp_log():
-                self.play(give())
+            self.play(give())
             if answer in {"deny", "deny_always", "cancel"}:
                 self.ended("cancelled" if answer == "cancel" else "reject_once")
                 return
@@ -346,9 +346,8 @@ def machine_of(acp: Any) -> type[RuleBasedStateMachine]:
 @pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 def test_nothing_is_allowed_unasked_and_nothing_refused_that_was_allowed(packages: Packages, sources: Any) -> None:
     """By the rules and the user: each answer is the model's, and so is what the user is asked."""
-    run_state_machine_as_test(
-        machine_of(packages(sources)),
-        settings=settings(
-            max_examples=SEQUENCES, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+    often = settings(
+        max_examples=SEQUENCES, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
     )
+    with acp_log(logging.CRITICAL):
+        run_state_machine_as_test(machine_of(packages(sources)), settings=often)

@@ -72,7 +72,15 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True,
 def _is_empty(update: object, name: str) -> bool:
     """True if an update has a value that says nothing."""
     value: Any = getattr(update, name, UNSET)
-    return value is None or (value.__class__ in (str, list, dict) and not value)
+    return _is_nothing(value) if name in ("raw_input", "raw_output") else value is None or value in ("", [])
+
+
+def _is_nothing(raw: Any) -> bool:
+    """True if JSON is empty, or made of empty values alone."""
+    if isinstance(raw, (list, dict)):
+        inner: Any = raw.values() if isinstance(raw, dict) else raw
+        return all(map(_is_nothing, inner))
+    return raw is None or raw == ""
 
 
 def _default(each: Field[Any]) -> Any:
