@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,14 @@ def client_of(acp: Any, *rules: Any, answers: Any = (), path: Path | None = None
             super().__init__(agent)
             self.permissions = helpers.PermissionRules(*rules, path=path)
             self.asked: list[Any] = []
+            self.changes: list[str] = []
 
         def session_folder(self, session_id: str) -> str | None:
             return os.sep
+
+        def permission_changed(self, request: Any, decision: str) -> None:
+            self.changes.append(decision)
+            super().permission_changed(request, decision)
 
         async def ask_permission(self, question: Any) -> Any:
             self.asked.append(question)
@@ -69,3 +75,49 @@ def talk(acp: Any, kind: type[Any], *questions: dict[str, Any]) -> list[Any]:
 
 def rule(acp: Any, *args: Any, **options: Any) -> Any:
     return helpers_of(acp).PermissionRule(*args, **options)
+
+
+def watching(acp: Any, kind: type[Any]) -> type[Any]:
+    """A client that knows what was reported of calls."""
+
+    class Watching(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.state = helpers_of(acp).SessionState("s")
+
+        def known_tool_call(self, session_id: str, tool_call_id: str) -> Any:
+            return self.state.tool_call(tool_call_id)
+
+        async def session_update(self, params: Any) -> None:
+            self.state.update(params)
+
+        async def session_request_permission(self, params: Any) -> Any:
+            self.state.ask(params)
+            return await super().session_request_permission(params)
+
+    return Watching
+
+
+async def update(agent: HandAgent, **call: Any) -> None:
+    """Report a call, and wait until the client has seen it."""
+    seen = asyncio.Event()
+    agent.client.state.on_change = lambda _: seen.set()
+    params = {"sessionId": "s", "update": {"sessionUpdate": "tool_call_update", "toolCallId": "t", **call}}
+    await agent.peer.notify("session/update", params)
+    await seen.wait()
+
+
+def in_session(acp: Any, kind: type[Any]) -> type[Any]:
+    """A client that knows what was reported of calls from its session."""
+
+    class Chat(helpers_of(acp).SessionClient, kind):  # type: ignore[name-defined, misc, valid-type]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.sessions["s"] = self.new_session("s", os.sep)
+            self.state = self.sessions["s"].state
+
+        def session_changed(self, session: Any, change: Any) -> None:
+            if isinstance(change, helpers_of(acp).PermissionChanged):
+                self.changes.append(change.decision)
+
+    return Chat

@@ -74,7 +74,7 @@ def _entries_1(events: list[Event]) -> list[Said]:
         if event.method == "session/prompt":
             new = Said(("UserMessage", f"prompt {number}"), {"content": event.params["prompt"]})
         elif event.method == "session/request_permission":
-            new = _tool(event.params["toolCall"])
+            new = _question(event.params["toolCall"])
         elif tag in ("tool_call", "tool_call_update"):
             new = _tool(update)
         elif tag.endswith("_chunk") and tag.removesuffix("_chunk") in KINDS:
@@ -102,7 +102,7 @@ def _entries_2(events: list[Event]) -> list[Said]:
         name = tag.removesuffix("_chunk")
         if event.method == "session/request_permission":
             subject = event.params.get("subject") or {}
-            said.append(_tool(subject["toolCall"]) if subject.get("type") == "tool_call" else None)
+            said.append(_question(subject["toolCall"]) if subject.get("type") == "tool_call" else None)
         elif name in KINDS:
             key = (KINDS[name], "id " + update["messageId"])
             said.append(Said(key, update) if name == tag else Said(key, item=update["content"]))
@@ -121,6 +121,22 @@ def _entries_2(events: list[Event]) -> list[Said]:
 
 def _tool(update: Json) -> Said:
     return Said(("ToolCall", "id " + update["toolCallId"]), update)
+
+
+def _is_nothing(raw: Json) -> bool:
+    inner = list(raw.values()) if isinstance(raw, dict) else raw
+    return all(map(_is_nothing, inner)) if isinstance(inner, list) else raw is None or raw == ""
+
+
+def _question(call: Json) -> Said:
+    """A question takes back nothing that it leaves empty."""
+    raw = ("rawInput", "rawOutput")
+    said = {
+        name: value
+        for name, value in call.items()
+        if not (_is_nothing(value) if name in raw else value is None or value in ("", []))
+    }
+    return _tool(said)
 
 
 def _compaction(update: Json) -> Said | None:

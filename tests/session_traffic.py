@@ -304,7 +304,8 @@ def as_json(acp: ModuleType, value: Any) -> Json:
     if isinstance(value, bytearray):
         return value.hex()
     if is_dataclass(value):
-        public = [each.name for each in fields(value) if not each.name.startswith("_")]
+        names = (each.name for each in fields(value) if each.name != "reported")  # for permissions, and not shown
+        public = [each for each in names if not each.startswith("_")]
         return {on_wire(name): as_json(acp, getattr(value, name)) for name in public}
     return value
 

@@ -14,7 +14,19 @@ from typing import Any
 import pytest
 
 from tests.client_support import HandAgent, hand_agent, helpers_of
-from tests.permission_support import KINDS, ask, chosen, client_of, options, question, rule, talk
+from tests.permission_support import (
+    KINDS,
+    ask,
+    chosen,
+    client_of,
+    in_session,
+    options,
+    question,
+    rule,
+    talk,
+    update,
+    watching,
+)
 from tests.runtime_support import V1, V2, acp_log, run, texts
 from tests.support import Packages
 
@@ -88,36 +100,6 @@ def test_lines_are_bounded(acp: Any) -> None:
 # --- A call that changes while its question is open ------------------------------------------------------------------
 
 
-def watching(acp: Any, kind: type[Any]) -> type[Any]:
-    """A client that knows what was reported of calls."""
-
-    class Watching(kind):  # type: ignore[misc, valid-type]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.state = helpers_of(acp).SessionState("s")
-
-        def known_tool_call(self, session_id: str, tool_call_id: str) -> Any:
-            return self.state.tool_call(tool_call_id)
-
-        async def session_update(self, params: Any) -> None:
-            self.state.update(params)
-
-        async def session_request_permission(self, params: Any) -> Any:
-            self.state.ask(params)
-            return await super().session_request_permission(params)
-
-    return Watching
-
-
-async def update(agent: HandAgent, **call: Any) -> None:
-    """Report a call, and wait until the client has seen it."""
-    seen = asyncio.Event()
-    agent.client.state.on_change = lambda _: seen.set()
-    params = {"sessionId": "s", "update": {"sessionUpdate": "tool_call_update", "toolCallId": "t", **call}}
-    await agent.peer.notify("session/update", params)
-    await seen.wait()
-
-
 def changed(
     acp: Any, answer: Any, said: dict[str, Any], meanwhile: Callable[[HandAgent], Any], *, place: Any = None
 ) -> tuple[Any, Any]:
@@ -146,29 +128,45 @@ def allow_once(question: Any) -> Any:
 @pytest.mark.parametrize("said", [{}, LS], ids=["left out", "said"])
 @pytest.mark.parametrize("place", ["watching", "in_session"])
 def test_an_answer_is_for_what_was_shown(acp: Any, answer: Any, said: dict[str, Any], place: str) -> None:
-    found, client = changed(acp, answer, said, lambda agent: update(agent, **RM), place=globals()[place])
-    assert found == "reject_once"
-    shown = client.asked[0].subject
-    assert shown.command == "ls"
-    now = subject(acp, kind="execute", tool="Bash", command="rm -rf /", folder=shown.folder, input="other")
-    assert client.permissions.decide(now) == "ask"
+    with acp_log(logging.WARNING) as log:
+        found, client = changed(acp, answer, said, lambda agent: update(agent, **RM), place=globals()[place])
+    assert (found, client.changes) == ("cancelled", ["ask"])
+    assert "they are asked again" in texts(log)
+    shown, again = (each.subject for each in client.asked)
+    assert (shown.command, again.command) == ("ls", "rm -rf /")
+    assert [each.command for each in again.readings] == (["rm -rf /", "ls"] if said else ["rm -rf /"])
+    assert (client.asked[0].earlier, client.asked[1].earlier) == (None, shown)
+    assert client.permissions.decide(again) == "ask"
     assert client.permissions.decide(shown) == ("allow" if answer == "allow_always" else "ask")
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"kind": "delete"}, {"name": "Other"}, {"locations": [{"path": "/etc/passwd"}]}, {"rawInput": {"command": ""}}],
+    [{"kind": "delete"}, {"name": "Other"}, {"locations": [{"path": "/etc/passwd"}]}, {"rawInput": {"other": 5}}],
     ids=lambda change: next(iter(change)),
 )
 def test_any_change_of_the_call_counts(acp: Any, change: dict[str, Any]) -> None:
-    assert changed(acp, "allow", {}, lambda agent: update(agent, **change))[0] == "reject_once"
-    assert changed(acp, "deny_always", {}, lambda agent: update(agent, **change))[0] == "reject_once"
+    found, client = changed(acp, "allow", {}, lambda agent: update(agent, **change))
+    assert (found, len(client.asked), client.changes) == ("cancelled", 2, ["ask"])
+    found, client = changed(acp, "deny_always", {}, lambda agent: update(agent, **change))
+    assert (found, len(client.asked), client.changes) == ("reject_once", 1, [])
 
 
-@pytest.mark.parametrize("change", [LS, {"title": "List"}, {"status": "in_progress"}], ids=["same", "title", "status"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(LS, {"title": "List"}, {"status": "in_progress"}, {"rawInput": {"command": "ls", "timeout": 5}}),
+        *({"rawInput": {"command": "ls", "cwd": "/"}, "locations": [{"path": "/"}]}, {"locations": []}),
+        *({"rawInput": {}}, {"rawInput": {"command": ""}}, {"rawInput": ""}, {"rawInput": [None, {}]}),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("said", [{}, LS], ids=["left out", "said"])
-def test_what_is_said_again_is_no_change(acp: Any, said: dict[str, Any], change: dict[str, Any]) -> None:
-    assert changed(acp, "allow", said, lambda agent: update(agent, **change))[0] == "allow_once"
+def test_what_is_said_again_or_in_more_detail_is_no_change(
+    acp: Any, said: dict[str, Any], change: dict[str, Any]
+) -> None:
+    found, client = changed(acp, "allow", said, lambda agent: update(agent, **change))
+    assert (found, len(client.asked), client.changes) == ("allow_once", 1, [])
 
 
 def test_a_path_that_leads_elsewhere_counts(acp: Any, tmp_path: Path) -> None:
@@ -179,7 +177,9 @@ def test_a_path_that_leads_elsewhere_counts(acp: Any, tmp_path: Path) -> None:
         notes.unlink()
         notes.symlink_to("/etc/passwd")
 
-    assert changed(acp, "allow_always", located(notes), swap)[0] == "reject_once"
+    found, client = changed(acp, "allow_always", located(notes), swap)
+    assert (found, len(client.asked), client.changes) == ("cancelled", 2, ["ask"])
+    assert client.asked[1].lines[-1] == f"path: {notes} -> /etc/passwd"
 
 
 def test_a_question_that_waits_shows_what_is_known_then(acp: Any) -> None:
@@ -204,40 +204,36 @@ def test_a_question_that_waits_shows_what_is_known_then(acp: Any) -> None:
     assert run(main()) == ["reject_once", "allow_once", "rm -rf /"]
 
 
-def in_session(acp: Any, kind: type[Any]) -> type[Any]:
-    """A client that knows what was reported of calls from its session."""
-
-    class Chat(helpers_of(acp).SessionClient, kind):  # type: ignore[name-defined, misc, valid-type]
-        def __init__(self, agent: Any) -> None:
-            super().__init__(agent)
-            self.sessions["s"] = self.new_session("s", "/")
-            self.state = self.sessions["s"].state
-
-    return Chat
-
-
-@pytest.mark.parametrize("place", [watching, in_session])
 @pytest.mark.parametrize("rules", [[], ["allow"]], ids=["the user", "a rule"])
-def test_a_change_that_comes_right_after_the_question(acp: Any, place: Any, rules: list[str]) -> None:
-    """It may be there before the question is put, and is not what the question says."""
+def test_a_change_before_the_question_is_put(acp: Any, rules: list[str]) -> None:
+    """It is not what the question says: both are shown, and a rule for one of them does not answer."""
+    helpers = helpers_of(acp)
+    kind = client_of(acp, *(rule(acp, each, command="ls") for each in rules), answers=["allow"])
 
-    async def main() -> list[Any]:
-        kind = client_of(acp, *(rule(acp, each, command="ls") for each in rules), answers=["allow"] * 2)
-        async with hand_agent(acp, place(acp, kind)) as agent:
+    class Late(helpers.SessionClient, kind):  # type: ignore[name-defined, misc, valid-type]
+        async def answer_permission(self, session: Any, request: Any) -> Any:
+            while not session.state.tool_calls or session.state.tool_calls[0].reported.raw_input is None:
+                await asyncio.sleep(0)
+            return await super().answer_permission(session, request)
+
+    async def main() -> tuple[Any, list[str]]:
+        async with hand_agent(acp, Late) as agent:
+            agent.client.sessions["s"] = agent.client.new_session("s", "/")
             first = await agent.ask("session/request_permission", **question(acp, **LS))
             params = {"sessionUpdate": "tool_call_update", "toolCallId": "t", **RM}
             await agent.peer.notify("session/update", {"sessionId": "s", "update": params})
-            return [chosen(await agent.answer(first)), await ask(agent, question(acp, toolCallId="u", **LS))]
+            answer = chosen(await agent.answer(first))
+            return answer, agent.client.asked[0].lines[1:]
 
-    first, second = run(main())
-    assert second == "allow_once"
-    assert first == (
-        "reject_once" if place is in_session else "allow_once"
-    )  # without a session, the answer was there first
+    answer, lines = run(main())
+    assert answer == "allow_once"
+    assert lines == ["kind: execute", "tool: Bash", "command: rm -rf /", "in: /", "also command: ls"]
 
 
 @pytest.mark.parametrize("place", [watching, in_session])
 def test_a_change_while_the_question_waits(acp: Any, place: Any) -> None:
+    """The question that is put then shows both."""
+
     async def main() -> list[Any]:
         goes_on = asyncio.Event()
 
@@ -257,23 +253,43 @@ def test_a_change_while_the_question_waits(acp: Any, place: Any) -> None:
             await agent.peer.notify("session/update", {"sessionId": "s", "update": params})
             await seen.wait()
             goes_on.set()
-            return [chosen(await agent.answer(each)) for each in numbers]
+            answers = [chosen(await agent.answer(each)) for each in numbers]
+            return [*answers, [each.command for each in agent.client.asked[1].subject.readings]]
 
-    assert run(main()) == ["allow_once", "reject_once"]
+    assert run(main()) == ["allow_once", "allow_once", ["rm -rf /", "ls"]]
 
 
-def test_an_explicit_empty_value_is_not_filled_in(acp: Any) -> None:
-    """A question that says that there are no locations, or an empty input, is not about those of before."""
+@pytest.mark.parametrize("place", [watching, in_session])
+@pytest.mark.parametrize("empty", [{}, [], "", None, [None], {"a": {"b": ""}}], ids=str)
+def test_an_empty_value_hides_nothing(acp: Any, place: Any, empty: Any) -> None:
+    """What was reported of a call is shown and denied, though the question about it leaves it empty."""
 
-    async def main() -> Any:
-        kind = watching(acp, client_of(acp, answers=["cancel"] * 2))
-        async with hand_agent(acp, kind) as agent:
-            await update(agent, **LS, locations=[{"path": "/a"}])
-            await ask(agent, question(acp, rawInput={}, locations=[]))
-            return agent.client.asked[0].subject
+    async def main() -> tuple[Any, ...]:
+        denying = [rule(acp, "deny", path="/etc")]
+        said = question(acp, rawInput=empty, locations=[], content=[], name="", title="Look")
+        async with hand_agent(acp, place(acp, client_of(acp, answers=["allow_always", "cancel"]))) as agent:
+            await update(agent, **LS, locations=[{"path": "/etc/passwd"}])
+            answer = await ask(agent, said)
+            shown = agent.client.asked[0].lines
+            other = await ask(agent, question(acp, rawInput=empty, locations=[], toolCallId="u", title="Look"))
+            agent.client.permissions = helpers_of(acp).PermissionRules(*denying)
+            return answer, shown[1:], other, await ask(agent, said)
 
-    shown = run(main())
-    assert (shown.command, shown.paths, shown.kind) == (None, (), "execute")
+    lines = ["kind: execute", "tool: Bash", "command: ls", "in: /", "path: /etc/passwd"]
+    assert run(main()) == ("allow_once", lines, "cancelled", "reject_once")
+
+
+@pytest.mark.parametrize("empty", [{}, {"command": ""}, {"other": [None]}, ""], ids=str)
+def test_an_update_that_empties_takes_nothing_back(acp: Any, empty: Any) -> None:
+    """Another command that was reported while the question is open counts, though the input is emptied then."""
+
+    async def twice(agent: HandAgent) -> None:
+        await update(agent, **RM)
+        await update(agent, rawInput=empty)
+
+    found, client = changed(acp, "allow", LS, twice, place=in_session)
+    assert (found, client.changes) == ("cancelled", ["ask"])
+    assert "command: rm -rf /" in client.asked[1].lines
 
 
 # --- What is remembered ----------------------------------------------------------------------------------------------

@@ -156,28 +156,35 @@ def test_always_is_not_offered_where_nothing_is_known(acp: Any) -> None:
     assert case.questions == [["allow_once", "reject_once"]]
 
 
-def test_a_call_that_changes_meanwhile_is_refused(acp: Any, tmp_path: Path) -> None:
+def test_a_call_that_changes_meanwhile_is_asked_about_again(acp: Any, tmp_path: Path) -> None:
     case = Asked(acp, [], folder=str(tmp_path))
 
     async def meanwhile(case: Asked) -> None:
-        await case.call.update(raw_input={"command": "rm -rf /"})
+        if len(case.questions) == 1:
+            await case.call.update(raw_input={"command": "rm -rf /"})
+        else:
+            case.answer = "reject_once"
 
     case.meanwhile = meanwhile
     assert case.ask(command("make")) == [False]
-    assert case.entries == []
+    assert (case.entries, len(case.questions)) == ([], 2)
 
 
-def test_a_path_that_leads_elsewhere_meanwhile_is_refused(acp: Any, tmp_path: Path) -> None:
+def test_a_path_that_leads_elsewhere_meanwhile_is_asked_about_again(acp: Any, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("x")
     case = Asked(acp, [], folder=str(tmp_path))
 
     async def meanwhile(case: Asked) -> None:
-        file.unlink()
-        file.symlink_to("/etc/passwd")
+        if len(case.questions) == 1:
+            file.unlink()
+            file.symlink_to("/etc/passwd")
+        else:
+            case.answer = "reject_once"
 
     case.meanwhile = meanwhile
     assert case.ask({"kind": "edit", "locations": [str(file)]}) == [False]
+    assert (case.entries, len(case.questions)) == ([], 2)
 
 
 def test_other_entries_answer_for_nothing(acp: Any, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .._runtime._base import UNSET, UnsetType
+from .._runtime._decode import DecodeError
 from .._runtime.decision import explains
 from ..types import (
     PermissionOption,
@@ -28,6 +30,7 @@ __all__ = [
     "select_permission_option",
 ]
 
+_logger: Final = logging.getLogger("acp")
 _USUAL: Final[tuple[PermissionOptionKind, ...]] = ("allow_once", "reject_once")
 _NAMES: Final[Mapping[str, str]] = {
     "allow_once": "Allow",
@@ -73,17 +76,33 @@ def permission_options(*kinds: PermissionOptionKind) -> list[PermissionOption]:
 def permission_answer(options: Iterable[PermissionOption], response: RequestPermissionResponse) -> PermissionAnswer:
     """Read the response to a request that offered `options`.
 
-    An outcome that is unknown, or an option that was not offered, allows nothing.
+    An outcome that is unknown, or an option that was not offered, allows nothing, which the log says.
     """
-    is_cancelled = isinstance(response.outcome, RequestPermissionOutcomeCancelled)
-    return PermissionAnswer(option=_chosen(options, response), cancelled=is_cancelled)
-
-
-def _chosen(options: Iterable[PermissionOption], response: RequestPermissionResponse) -> PermissionOption | None:
-    outcome = response.outcome
+    outcome: object = response.outcome
+    if isinstance(outcome, RequestPermissionOutcomeCancelled):
+        return PermissionAnswer(cancelled=True)
     if not isinstance(outcome, RequestPermissionOutcomeSelected):
-        return None
-    return next((option for option in options if option.option_id == outcome.option_id), None)
+        return _unusable("its outcome is unknown")
+    for option in options:
+        if option.option_id == outcome.option_id:
+            return PermissionAnswer(option)
+    return _unusable("it names an option that was not offered")
+
+
+async def read_permission(
+    options: Iterable[PermissionOption], asking: Awaitable[RequestPermissionResponse]
+) -> PermissionAnswer:
+    """Wait for the response to a request that offers `options`, and read it; one that does not fit allows nothing."""
+    try:
+        response = await asking
+    except DecodeError:
+        return _unusable("it does not fit")
+    return permission_answer(options, response)
+
+
+def _unusable(reason: str) -> PermissionAnswer:
+    _logger.warning("an answer to a permission request allows nothing: %s", reason)
+    return PermissionAnswer()
 
 
 # --- The client's side -----------------------------------------------------------------------------------------------

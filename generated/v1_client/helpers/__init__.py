@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     )
     from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
     from .session_client import Session, SessionClient, TurnChange
-    from .session_core import ConnectionChange, PermissionAsked, TurnStalledError
+    from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, TurnStalledError
     from .session_entries import (
         AgentMessage, AttributesChange,
         Compaction, CompactionChange,
@@ -30,7 +30,8 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange", "ConnectionChange",
     "Message", "MessageChange",
-    "PermissionAnswer", "PermissionAsked", "PermissionPath", "PermissionRecord", "PermissionSubject", "PlanChange",
+    "PermissionAnswer", "PermissionAsked", "PermissionChanged", "PermissionPath", "PermissionRecord",
+    "PermissionSubject", "PlanChange",
     "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
     "SlowReaderError",
     "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult", "TurnStalledError",
@@ -47,17 +48,17 @@ _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "ConnectionChange": "session_core", "Message": "session_entries",
     "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PermissionPath": "tool_subjects", "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects",
-    "PlanChange": "session_entries", "Session": "session_client", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns",
-    "TurnStalledError": "session_core", "Usage": "session_entries", "UserMessage": "session_entries",
-    "audio": "content", "image": "content", "link": "content", "permission_answer": "permissions",
-    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
-    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
-    "text": "content", "tool_content": "content",
+    "PermissionChanged": "session_core", "PermissionPath": "tool_subjects", "PermissionRecord": "tool_subjects",
+    "PermissionSubject": "tool_subjects", "PlanChange": "session_entries", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
+    "SessionEntry": "session_state", "SessionFullError": "prompt_turns", "SessionState": "session_state",
+    "SlowReaderError": "prompt_turns", "Thought": "session_entries", "ToolCall": "session_state",
+    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
+    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Usage": "session_entries",
+    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
+    "terminal": "content", "text": "content", "tool_content": "content",
 }
 _PARTS = {
     "ClientTerminal": "terminals", "ConnectionLost": "recovery", "FileClient": "files", "Files": "files",

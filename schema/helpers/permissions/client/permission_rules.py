@@ -12,8 +12,11 @@ from threading import Lock, Thread
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..decision import explains
+from ..places import caller
+from .operation_facts import FOR_ONE_FILE
 from .permission_file import FileBusyError, PermissionFile
-from .permission_records import folded, read_record, write_record
+from .permission_records import folded, read_record, why_once, write_record
+from .permission_subjects import KINDS, RuleKind
 from .tool_subjects import PermissionPath, PermissionRecord, PermissionSubject
 
 __all__ = ["PermissionDecision", "PermissionRule", "PermissionRules"]
@@ -26,15 +29,17 @@ logger: Final = logging.getLogger("acp")
 _MAX_RULES: Final = 1000
 _MAX_TEXT: Final = 4096
 _CONDITIONS: Final = ("kind", "tool", "path", "command", "input")
-_VERSION: Final = 2
-"""Of the rules in a file: those without it were remembered for more than what was shown."""
+_VERSION: Final = 3
+"""Of the rules in a file. Those without it were remembered for more than what was shown, and records of the second
+version lack the title, and the input of what was read."""
 
 
 @dataclass(frozen=True)
 class PermissionRule:
     """A decision about the questions that match all attributes which are not None.
 
-    `kind` is that of the tool, `tool` its name in code, and never its title, which the model writes. `path` is a file,
+    `kind` is that of the tool, one that the protocol names: a write is an `edit`. One that is unknown is logged, unless
+    it starts with `_`. `tool` is its name in code, and never its title, which the model writes. `path` is a file,
     a folder with all that is in it, or a pattern with `*`, which also stands for slashes; nothing else is special.
     Links are resolved, in a pattern those of the folders before the first `*`. `command` is compared as a whole, with
     its arguments. `input` is a digest. A rule without any is for all questions.
@@ -43,7 +48,7 @@ class PermissionRule:
     """
 
     decision: PermissionDecision
-    kind: str | None = None
+    kind: RuleKind | None = None
     tool: str | None = None
     path: str | None = None
     command: str | None = None
@@ -59,6 +64,10 @@ class PermissionRule:
             raise ValueError(f"path must be absolute, or a pattern that starts with *: {self.path!r:.200}")
         if self.record is not None and any(getattr(self, name) is not None for name in _CONDITIONS):
             raise ValueError("a rule has a record or other conditions")
+        kind: object = self.kind
+        if isinstance(kind, str) and kind not in KINDS and not kind.startswith("_"):
+            known = ", ".join(sorted(KINDS))
+            logger.warning("a rule%s is for tools of the kind %r, which is none of %s", caller(), kind[:100], known)
         pieces = None if self.path is None else _pieces(self.path, os.path.realpath)
         if self.path is not None and pieces is None:
             raise ValueError(f"path must be one of this system: {self.path!r:.200}")
@@ -69,10 +78,17 @@ class PermissionRule:
 
         To be allowed, all paths of a question have to be in `path`, and a command must have no variables of the agent.
         To be denied, one path is enough, by its name or by where it leads, and so is the program of a command; upper
-        and lower case are the same then, as they are for many file systems.
+        and lower case are the same then, as they are for many file systems. If the agent has reported otherwise than it
+        asks, a rule that denies is for either, and one that allows only for both.
         """
+        if self.record is not None and self.decision == "allow":
+            return subject.record == self.record
+        answers = [self._applies_to_reading(each) for each in subject.readings]
+        return _all(answers) if self.decision == "allow" else _any(answers)
+
+    def _applies_to_reading(self, subject: PermissionSubject) -> bool | None:
         if self.record is not None:
-            return subject.record == self.record if self.decision == "allow" else _is_about(self.record, subject)
+            return _any([_is_about(each, subject) for each in self.record.readings])
         answers = [
             None if said is None else said == wanted
             for wanted, said in (
@@ -94,17 +110,14 @@ class PermissionRule:
         whole = shlex.join([subject.command, *subject.args]) if subject.args else subject.command
         if self.decision == "allow":
             return whole == self.command and not subject.env
-        return _program_folded(self.command or "") in map(_program_folded, (whole, subject.command))
+        return any(_is_program(self.command or "", each) for each in (whole, subject.command))
 
     def _covers(self, subject: PermissionSubject) -> bool | None:
         if self.decision == "allow":
             return _all([self._holds(each) for each in subject.files])
         now = {self._pieces, *(_pieces(self.path or "", form) for form in (os.path.realpath, os.path.normpath))}
-        found = list[bool | None]()
-        for said, each in zip(subject.paths, subject.files, strict=True):
-            names = () if each is None else (os.path.normpath(said), each.name, each.target)
-            found.append(any(_is_in(folded(name), map(_pieces_folded, now)) for name in names) if names else None)
-        return _any(found)
+        patterns = [*map(_pieces_folded, now)]
+        return _any([any(_is_in(each, patterns) for each in names) if names else None for names in subject.names])
 
     def _holds(self, path: PermissionPath | None) -> bool | None:
         if path is None or self._pieces is None:
@@ -135,9 +148,16 @@ def _pieces_folded(pieces: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if pieces is None else tuple(map(folded, pieces))
 
 
-def _program_folded(command: str) -> str:
-    program, *rest = command.split(" ", 1)
-    return " ".join([folded(program), *rest])
+def _is_program(wanted: str, command: str) -> bool:
+    """True if two commands are the same, but for the case of the program."""
+    (program, rest), (other, others) = _program(wanted), _program(command)
+    name = folded(program)
+    return rest == others and len(other) <= len(name) and folded(other) == name  # folding makes no text shorter
+
+
+def _program(command: str) -> tuple[str, str]:
+    program, space, rest = command.partition(" ")
+    return program, space + rest
 
 
 def _is_in(path: str, patterns: Iterable[tuple[str, ...] | None]) -> bool:
@@ -159,25 +179,27 @@ def _matches(path: str, first: str, *others: str) -> bool:
 
 
 def _is_about(record: PermissionRecord, subject: PermissionSubject) -> bool | None:
-    """True if the subject has what the record says, whatever was said besides; None if that cannot be known."""
-    pairs: list[tuple[object, object]] = [
-        (record.kind, subject.kind),
-        (record.tool, subject.tool),
-        (record.input, subject.input),
-        (record.folder and record.folder.target, subject.place and subject.place.target),
-    ]
+    """True if the subject has what the record says, whatever was said besides; None if that cannot be known.
+
+    A title denies nothing, and what was refused for a file, or for a command, is so with another input.
+    """
+    pairs: list[tuple[object, object]] = [(record.kind, subject.kind), (record.tool, subject.tool)]
+    is_of_file = record.kind in FOR_ONE_FILE and len(record.files) == 1 and record.command is None
+    if not is_of_file:
+        pairs.append((record.folder and record.folder.target, subject.place and subject.place.target))
     if record.command is not None:
         command = None if subject.command is None else (subject.command, subject.args, subject.env)
         pairs.append(((record.command, record.args, record.env), command))
+    elif not is_of_file:
+        pairs.append((record.input, subject.input))
     answers = [None if said is None else said == wanted for wanted, said in pairs if wanted is not None]
-    answers += [_is_among(file, subject.files) for file in record.files]
+    answers += [_is_among(file, subject) for file in record.files]
     return _all(answers)
 
 
-def _is_among(file: PermissionPath, files: Sequence[PermissionPath | None]) -> bool | None:
+def _is_among(file: PermissionPath, subject: PermissionSubject) -> bool | None:
     names = {folded(file.name), folded(file.target)}
-    found = [None if each is None else not names.isdisjoint(map(folded, (each.name, each.target))) for each in files]
-    return _any(found or [None])
+    return _any([not names.isdisjoint(each) if each else None for each in subject.names] or [None])
 
 
 class PermissionRules:
@@ -244,7 +266,7 @@ class PermissionRules:
     def remember_answer(self, subject: PermissionSubject, decision: PermissionDecision) -> None:
         """Remember an answer of the user about what was shown; nothing if that does not say what it is about."""
         if subject.record is None:
-            logger.warning("an answer holds once, not always: the question names no folder or file that is there")
+            logger.warning("an answer holds once, not always: %s", why_once(subject))
         else:
             self.remember(PermissionRule(decision, record=subject.record))
 
@@ -272,7 +294,9 @@ class PermissionRules:
             raise ValueError(f"{file.path} has no permission rules ({error}): repair or delete it") from error
         if len(self._saved) < len(objects):
             logger.warning(
-                "%s has rules to allow of an earlier version, which are too wide: they are dropped", file.path
+                "%s has rules to allow of an earlier version, which are too wide: they are dropped, and %s",
+                file.path,
+                "the user is asked again",
             )
 
     def _save_until_done(self, file: PermissionFile) -> None:
@@ -332,7 +356,7 @@ def _write(rule: PermissionRule) -> dict[str, Any]:
 
 
 def _read(objects: list[dict[str, Any]]) -> list[PermissionRule]:
-    """The rules of a file, but for those of earlier versions that allow: they are not for one record."""
+    """The rules of a file, but for those of earlier versions that allow: they are for more than what was shown."""
     if len(objects) > _MAX_RULES:
         raise ValueError(f"there are more than {_MAX_RULES} rules")  # one that is left out may deny
     found = list[PermissionRule]()
@@ -343,6 +367,6 @@ def _read(objects: list[dict[str, Any]]) -> list[PermissionRule]:
         if not all(value is None or isinstance(value, str) for value in said.values()):
             raise ValueError("a value is not text")
         rule = PermissionRule(**said, record=None if record is None else read_record(record))
-        if version == _VERSION or rule.decision != "allow":
+        if version == _VERSION or rule.decision != "allow" or (version == 2 and rule.record is None):
             found.append(rule)
     return found

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ..types import ContentBlock, PromptRequest, RequestPermissionRequest, RequestPermissionResponse
 from .content import text
@@ -18,7 +18,7 @@ from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import SessionFullError, Turn
 
-__all__ = ["ConnectionChange", "PermissionAsked", "TurnStalledError"]
+__all__ = ["ConnectionChange", "PermissionAsked", "PermissionChanged", "TurnStalledError"]
 
 _MAX_EARLY = 2**23
 """The most memory of the updates that are kept for sessions whose id is not known yet."""
@@ -32,6 +32,18 @@ class PermissionAsked:
     """The agent asks for permission; `SessionClient.answer_permission` answers."""
 
     request: RequestPermissionRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionChanged:
+    """What the user has allowed does not hold: for `PermissionClient`, which says why in `permission_changed`.
+
+    With "ask", the operation has become another one, and the user is asked again. With "deny" it is refused, and with
+    "allow" a rule allows what it has become.
+    """
+
+    request: RequestPermissionRequest
+    decision: Literal["allow", "ask", "deny"]
 
 
 class ConnectionChange:
@@ -157,7 +169,8 @@ class SessionCore(Generic[S, Ch]):
         if self._is_closed or self.state.is_full:
             return permission_cancelled()
         tool_call_id = tool_call_id_of(request)
-        asked = None if tool_call_id is None else copy.copy(self.state.tool_call(tool_call_id))
+        known = None if tool_call_id is None else self.state.tool_call(tool_call_id)
+        asked = copy.copy(getattr(known, "reported", None) or known)
         self._changed(PermissionAsked(request=request))
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         question: asyncio.Future[RequestPermissionResponse] = asyncio.ensure_future(
@@ -177,8 +190,12 @@ class SessionCore(Generic[S, Ch]):
             question.cancel()
 
     def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
-        """The tool call of an open question, as it was when the question came."""
+        """The tool call of an open question, as it was reported when the question came."""
         return self._asked.get(id(request))
+
+    def permission_changed(self, change: PermissionChanged) -> None:
+        """What the user has allowed does not hold."""
+        self._changed(change)
 
     def cancel_questions(self) -> None:
         """Close the open questions."""

@@ -36,22 +36,27 @@ __all__ = [
 ]
 
 
+_TELLING: Final = ("title", "kind", "name", "content", "locations", "raw_input")
+"""What tells the operation of a tool call."""
 _PIECE: Final = 1_000
 """The memory of a piece of text beside the text."""
 
 
-def patch(target: object, update: object, *names: str, null_clears: bool = True) -> set[Any]:
+def patch(target: object, update: object, *names: str, null_clears: bool = True, empty_clears: bool = True) -> set[Any]:
     """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns their names.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
-    off; any other value replaces it. `meta` is merged by key instead, and null under a key removes the key. A field can
-    have its own function "read" in `metadata`, for a value that has another form in updates.
+    off; any other value replaces it, but for an empty one with `empty_clears` off. `meta` is merged by key instead, and
+    null under a key removes the key. A field can have its own function "read" in `metadata`, for a value that has
+    another form in updates.
     """
     changed: set[Any] = set()
     for each in fields(cast("Any", target)):
         value: Any = getattr(update, each.name, UNSET)
         is_asked = not names or each.name in names
         if value is UNSET or each.name == "id" or not is_asked or (value is None and not null_clears):
+            continue
+        if not empty_clears and _is_empty(update, each.name):
             continue
         changed.add(each.name)
         if value is None:
@@ -62,6 +67,20 @@ def patch(target: object, update: object, *names: str, null_clears: bool = True)
             read: Callable[[Any], Any] = each.metadata.get("read", copy)  # a copy: chunks are appended to lists
             setattr(target, each.name, read(value))
     return changed
+
+
+def _is_empty(update: object, name: str) -> bool:
+    """True if an update has a value that says nothing."""
+    value: Any = getattr(update, name, UNSET)
+    return _is_nothing(value) if name in ("raw_input", "raw_output") else value is None or value in ("", [])
+
+
+def _is_nothing(raw: Any) -> bool:
+    """True if JSON is empty, or made of empty values alone."""
+    if isinstance(raw, (list, dict)):
+        inner: Any = raw.values() if isinstance(raw, dict) else raw
+        return all(map(_is_nothing, inner))
+    return raw is None or raw == ""
 
 
 def _default(each: Field[Any]) -> Any:
@@ -140,6 +159,8 @@ class ToolCall(_Entry):
     locations: list[ToolCallLocation] = field(default_factory=list[ToolCallLocation])
     raw_input: Any = None
     raw_output: Any = None
+    reported: Any = field(init=False, repr=False, default=None)
+    """The same call by its reports alone, if questions have said more of it, or reports have emptied something."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -319,11 +340,17 @@ class SessionBase:
         entry.content.append(content)
         return MessageChange(entry=entry, content=(content,), is_whole=len(entry.content) == 1)
 
-    def _patch_tool_call(self, kind: type[C], update: Any, *, null_clears: bool = True) -> ToolCallChange[C]:
+    def _patch_tool_call(
+        self, kind: type[C], update: Any, *, null_clears: bool = True, is_question: bool = False
+    ) -> ToolCallChange[C]:
         is_new = (kind, update.tool_call_id) not in self._known
-        call = self._entry(kind, update.tool_call_id)
+        call: Any = self._entry(kind, update.tool_call_id)
         was_final = call.status in _FINAL
-        patch(call, update, null_clears=null_clears)
+        if call.reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
+            call.reported = copy(call)
+        if call.reported is not None and not is_question:
+            patch(call.reported, update, null_clears=False, empty_clears=False)
+        patch(call, update, null_clears=null_clears, empty_clears=not is_question)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
 
     def _apply_to_session(self, update: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from .._base import UNSET
 from ..client import Client, RemoteAgent
@@ -23,7 +23,7 @@ from ..types import (
 )
 from .idle_time import OpenRequests
 from .memory import MAX_ID
-from .session_core import Early, SessionCore, logger
+from .session_core import Early, PermissionChanged, SessionCore, logger
 
 __all__: list[str] = []
 
@@ -120,9 +120,15 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         return None if session is None else session.state.tool_call(tool_call_id)
 
     def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
-        """The tool call of a question, as it was when the question came: for `PermissionClient`."""
+        """The tool call of a question, as it was reported when the question came: for `PermissionClient`."""
         session = self.sessions.get(request.session_id)
         return None if session is None else session.asked_tool_call(request)
+
+    def permission_changed(self, request: RequestPermissionRequest, decision: Literal["allow", "ask", "deny"]) -> None:
+        """Make it a change of the session that what the user has allowed does not hold: for `PermissionClient`."""
+        session = self.sessions.get(request.session_id)
+        if session is not None:
+            session.permission_changed(PermissionChanged(request=request, decision=decision))
 
     def session_folder(self, session_id: str) -> str | None:
         """The folder of a session: for `PermissionClient`."""

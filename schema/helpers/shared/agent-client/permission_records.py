@@ -1,7 +1,12 @@
-"""What a permission is about: the subject of a question, and the part of it that is remembered."""
+"""What a permission is about: the subject of a question, and the part of it that is remembered.
+
+`operation_facts` has the rules.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
 import stat
@@ -12,15 +17,21 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from ..decision import explains
+from .operation_facts import FOR_ONE_FILE, ONLY_LOOKING, tells
 
 __all__: list[str] = []
 
+MAX_PATH: Final = 4096
+"""The longest path that is looked at, in characters."""
+_MAX_PATHS: Final = 256
+_MAX_PATH_TEXT: Final = 2**16
+"""The most paths of a subject that are looked at, and of their characters: those that follow count as unknown."""
 _SEPARATORS: Final = os.sep + (os.altsep or "")
 _MAX_SHOWN: Final = 500
 _MAX_LINES: Final = 20
 """The most of one value, and of paths and of variables, that the lines about a question have."""
-_ONE_FILE: Final = frozenset({"read", "edit", "delete", "search"})
-"""The kinds of tools that are remembered for a file. What is moved has a second one, which only the input has."""
+_MAX_COMMAND: Final = 1024
+"""The longest command that is remembered as it is; of a longer one, a digest is."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +48,8 @@ class PermissionPath:
 
 
 def resolve_path(path: str) -> PermissionPath | None:
-    """The path as it is now; None if it is not absolute, or no path of this system."""
-    if not os.path.isabs(path):
+    """The path as it is now; None if it is not absolute, too long, or no path of this system."""
+    if len(path) > MAX_PATH or not os.path.isabs(path):
         return None
     try:
         target = os.path.realpath(path)
@@ -48,6 +59,15 @@ def resolve_path(path: str) -> PermissionPath | None:
         return PermissionPath(name, target, _sort(target))
     except (OSError, ValueError):
         return None
+
+
+def resolve_paths(paths: tuple[str, ...]) -> tuple[PermissionPath | None, ...]:
+    """The paths as they are now. Each takes a look at all its folders, so their number and length are bounded."""
+    found, room = list[PermissionPath | None](), _MAX_PATH_TEXT
+    for each in paths[:_MAX_PATHS]:
+        room -= min(len(each), MAX_PATH)
+        found.append(None if room < 0 else resolve_path(each))
+    return (*found, *[None] * (len(paths) - len(found)))
 
 
 def _sort(target: str) -> str:
@@ -71,7 +91,8 @@ def folded(name: str) -> str:
 class PermissionRecord:
     """The part of a subject that is remembered. It is for subjects with an equal one, and for no others.
 
-    `input` is a digest of the input of a tool, and stands for command, arguments and environment, too.
+    `input` is a digest of the input of a tool, for a command of what it has besides. `contrary` is what the report of
+    the call says, where that contradicts the question.
     """
 
     kind: str | None = None
@@ -82,17 +103,27 @@ class PermissionRecord:
     folder: PermissionPath | None = None
     env: tuple[tuple[str, str], ...] = ()
     input: str | None = None
+    title: str | None = None
+    contrary: PermissionRecord | None = None
+
+    @property
+    def readings(self) -> tuple[PermissionRecord, ...]:
+        """The record, and its contrary if it has one."""
+        return (self,) if self.contrary is None else (self, self.contrary)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionSubject:
-    """The subject of a question, as the agent describes it. None or empty if it does not say.
+    """The subject of a question, as the agent describes it: in the question, and in its reports of the tool call.
 
-    `kind` is that of the tool, `tool` its name in code. `paths` are the files that it touches, or the folder of a
-    command in protocol 2. `command` has the `args` and the variables `env` of the agent, and runs in `folder`, which is
-    that of the session if the agent names none. `input` is a digest of the input of the tool.
+    None or empty if it does not say. `kind` is that of the tool, `tool` its name in code. `paths` are the files that it
+    touches, or the folder of a command in protocol 2. `command` has the `args` and the variables `env` of the agent. It
+    runs in `folder`, which is that of the session if the agent names none. `input` is a digest of the input of the
+    tool, and `parts` has one for each of its keys that is no fact of its own. `title` is text of the model: it is
+    remembered, and decides nothing.
 
-    `files` and `place` are `paths` and `folder` as they were when the subject was made.
+    `contrary` is the other reading, if the reports contradict the question. `files` and `place` are `paths` and
+    `folder` as they were when the subject was made.
     """
 
     kind: str | None = None
@@ -103,16 +134,26 @@ class PermissionSubject:
     folder: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     input: str | None = None
+    title: str | None = None
+    parts: tuple[tuple[str, str], ...] = ()
+    contrary: PermissionSubject | None = None
     files: tuple[PermissionPath | None, ...] = field(init=False)
     place: PermissionPath | None = field(init=False)
 
     @explains
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", tuple(resolve_path(each) for each in self.paths))
+        other = self.contrary  # its paths were looked at before
+        is_known = other is not None and other.paths == self.paths
+        object.__setattr__(self, "files", other.files if other and is_known else resolve_paths(self.paths))
         place = None if self.folder is None else resolve_path(self.folder)
         if place is not None:  # a command runs in the same folder, by whatever links it was named
             place = replace(place, name=place.target)
         object.__setattr__(self, "place", place)
+
+    @property
+    def readings(self) -> tuple[PermissionSubject, ...]:
+        """The subject, and its contrary if it has one."""
+        return (self,) if self.contrary is None else (self, self.contrary)
 
     def differs(self, *others: PermissionSubject) -> bool:
         """True if there is something that this subject says, and none of the others."""
@@ -120,11 +161,29 @@ class PermissionSubject:
         return any(all(getattr(self, name) != getattr(each, name) for each in others) for name in names)
 
     @property
+    def is_told(self) -> bool:
+        """True if a command, a path or the input tells the operation from others."""
+        if self.command is not None or any(tells(name) for name, _ in self.parts):
+            return True
+        if self.input is not None and not self.parts:  # a subject that a program has made
+            return True
+        is_of_files = self.kind in FOR_ONE_FILE
+        return any(is_of_files or not is_folder(each, self) for each in self.files)
+
+    @property
     def lines(self) -> list[str]:
         """What to show besides a title, such as "command: rm -rf build": a line for each thing that is known.
 
-        Line ends, and what would act on a terminal, are escaped. What is too long says how much of it is left out.
+        Line ends, and what would act on a terminal, are escaped. What is too long says how much of it is left out. What
+        the agent has reported otherwise than it asks for is a line with "also".
         """
+        found = self._facts()
+        if self.contrary is not None:
+            found += [f"also {each}" for each in self.contrary._facts() if each not in found]
+        files = [_path_text(path, at) for path, at in zip(self.paths, self.files, strict=True) if path != self.folder]
+        return found + _bounded("path", files)
+
+    def _facts(self) -> list[str]:
         command = self.command
         if command is not None and self.args:
             command = shlex.join([command, *self.args])
@@ -132,9 +191,18 @@ class PermissionSubject:
         if self.folder is not None:
             said.append(("in", _path_text(self.folder, self.place)))
         found = [f"{name}: {line_of(value)}" for name, value in said if value is not None]
-        found += _bounded("variable", [f"{name}={value}" for name, value in self.env])
-        files = [_path_text(path, at) for path, at in zip(self.paths, self.files, strict=True) if path != self.folder]
-        return found + _bounded("path", files)
+        return found + _bounded("variable", [f"{name}={value}" for name, value in self.env])
+
+    @cached_property
+    def names(self) -> tuple[frozenset[str], ...]:
+        """The names of each path, folded: as it was said, without links in its folders, and where it leads.
+
+        Empty for one that is not known.
+        """
+        return tuple(
+            frozenset() if at is None else frozenset(map(folded, (os.path.normpath(path), at.name, at.target)))
+            for path, at in zip(self.paths, self.files, strict=True)
+        )
 
     @cached_property
     def record(self) -> PermissionRecord | None:
@@ -143,20 +211,47 @@ class PermissionSubject:
         A tool for files is remembered for a file, if it is one. Everything else is for the same command or input, with
         the same files and in the same folder, which has to be known and there.
         """
+        found = [each._own_record() for each in self.readings]
+        own = found[0]
+        return None if own is None or None in found else replace(own, contrary=found[1] if len(found) > 1 else None)
+
+    def _own_record(self) -> PermissionRecord | None:
         files = tuple(each for each in self.files if each is not None and each.sort != "other")
-        if len(files) < len(self.paths):
+        if len(files) < len(self.paths) or not self.is_told:
             return None
-        if self.kind in _ONE_FILE and len(files) == 1 and self.command is None and not self.env:
-            return PermissionRecord(kind=self.kind, tool=self.tool, files=files)
-        if self.place is None or self.place.sort != "folder":
+        said = PermissionRecord(kind=self.kind, tool=self.tool, title=self.title, files=files)
+        if self.kind in FOR_ONE_FILE and len(files) == 1 and self.command is None and not self.env:
+            return replace(said, input=self.input, folder=self.place) if self._is_looking else said
+        if self.place is None or self.place.sort != "folder" or (self.command is None and self.input is None):
             return None
-        files = tuple(each for path, each in zip(self.paths, files, strict=True) if path != self.folder)
-        said = PermissionRecord(kind=self.kind, tool=self.tool, files=files, folder=self.place, input=self.input)
-        if self.input is not None:
-            return said
+        said = replace(said, files=tuple(each for each in files if not is_folder(each, self)), folder=self.place)
         if self.command is None:
-            return None
-        return replace(said, command=self.command, args=self.args, env=self.env)
+            return replace(said, input=self.input)
+        if len(self.command) + sum(map(len, self.args)) > _MAX_COMMAND:
+            return replace(said, input=digest([self.command, self.args, self.env, self.parts]))
+        rest = digest(self.parts) if self.parts else None
+        return replace(said, command=self.command, args=self.args, env=self.env, input=rest)
+
+    @property
+    def _is_looking(self) -> bool:
+        return self.kind in ONLY_LOOKING and self.input is not None
+
+
+def is_folder(file: PermissionPath | None, subject: PermissionSubject) -> bool:
+    """True if a path leads to the folder of the subject."""
+    return file is not None and subject.place is not None and file.target == subject.place.target
+
+
+def why_once(subject: PermissionSubject) -> str:
+    """Why an answer cannot be remembered, for the log."""
+    if not all(each.is_told for each in subject.readings):
+        return "no command, path or input tells the operation from others"
+    return "it names no folder or file that is there"
+
+
+def digest(value: object) -> str:
+    """A text that stands for a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 # --- For people ------------------------------------------------------------------------------------------------------
@@ -189,6 +284,8 @@ def write_record(record: PermissionRecord) -> dict[str, Any]:
         raw["files"] = [vars(each) for each in record.files]
     if record.folder is not None:
         raw["folder"] = vars(record.folder)
+    if record.contrary is not None:
+        raw["contrary"] = write_record(record.contrary)
     return raw
 
 
@@ -202,6 +299,8 @@ def read_record(raw: object) -> PermissionRecord:
     found["env"] = tuple((name, value) for name, value in found.get("env", ()))
     if "folder" in found:
         found["folder"] = PermissionPath(**found["folder"])
+    if "contrary" in found:
+        found["contrary"] = read_record(found["contrary"])
     return PermissionRecord(**found)
 
 

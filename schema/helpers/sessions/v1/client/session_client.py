@@ -24,14 +24,14 @@ from ..types import (
 )
 from .permissions import permission_cancelled
 from .prompt_turns import Turn
-from .session_core import ConnectionChange, PermissionAsked, SessionCore
+from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, SessionCore
 from .session_entries import ToolCallChange
 from .session_opener import SessionOpener
 from .session_state import SessionChange, SessionState, ToolCall
 
 __all__ = ["Session", "SessionClient", "TurnChange"]
 
-TurnChange: TypeAlias = SessionChange | PermissionAsked | ConnectionChange
+TurnChange: TypeAlias = SessionChange | PermissionAsked | PermissionChanged | ConnectionChange
 """An item of the iteration of a `Turn`."""
 
 

@@ -151,7 +151,7 @@ class SessionState(SessionBase):
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about the tool call."""
         if params.session_id == self.session_id and self._has_room(params):
-            self._report(self._patch_tool_call(ToolCall, params.tool_call, null_clears=False))
+            self._report(self._patch_tool_call(ToolCall, params.tool_call, null_clears=False, is_question=True))
 
     def prompt(self, params: PromptRequest) -> None:
         """Append the message of a `session/prompt`, before it is sent: agents need not report it.

@@ -24,7 +24,7 @@ from ..types import (
     UpdateSessionNotification,
 )
 from .prompt_turns import Turn
-from .session_core import ConnectionChange, PermissionAsked, SessionCore
+from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, SessionCore
 from .session_entries import AttributesChange, MessageChange, UserMessage
 from .session_opener import SessionOpener
 from .session_state import SessionChange, SessionState
@@ -33,7 +33,7 @@ __all__ = ["Session", "SessionClient", "TurnChange"]
 
 _NOT_FOUND = -32002
 
-TurnChange: TypeAlias = SessionChange | PermissionAsked | ConnectionChange
+TurnChange: TypeAlias = SessionChange | PermissionAsked | PermissionChanged | ConnectionChange
 """An item of the iteration of a `Turn`."""
 
 

@@ -185,7 +185,7 @@ class SessionState(SessionBase):
         if params.session_id != self.session_id or not self._has_room(params):
             return
         if isinstance(params.subject, RequestPermissionSubjectToolCall):
-            self._report(self._patch_tool_call(ToolCall, params.subject.tool_call))
+            self._report(self._patch_tool_call(ToolCall, params.subject.tool_call, is_question=True))
 
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `resume`, `fork` or `set_config_option`."""
@@ -227,6 +227,8 @@ class SessionState(SessionBase):
                 is_new = (ToolCall, update.tool_call_id) not in self._known
                 call = self._entry(ToolCall, update.tool_call_id)
                 call.content.append(update.content)
+                if call.reported is not None and call.reported.content is not call.content:
+                    call.reported.content.append(update.content)
                 return ToolCallChange(call=call, is_new=is_new)
             case SessionUpdateTerminalOutputChunk():
                 terminal = self._terminal(update.terminal_id)

@@ -1,28 +1,24 @@
-"""The subject of a permission request, as the agent describes it."""
+"""The subject of a permission request, as the agent describes it, and the kinds of tools that a rule may name."""
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias, get_args
+
+from ..known import ToolKind
 from ..types import RequestPermissionRequest
-from .permission_records import PermissionSubject
-from .tool_subjects import subject_of_tool
+from .operations import Statement
+from .tool_subjects import said_by
 
 __all__: list[str] = []
 
+RuleKind: TypeAlias = ToolKind
+"""A kind of tools that the schema or an extension names."""
+KINDS: Final = frozenset[str](get_args(ToolKind))
 
-def title_of(params: RequestPermissionRequest) -> str:
-    """The title to show: text of the model."""
-    return params.tool_call.title or "Permission"
 
-
-def subject_of(
-    params: RequestPermissionRequest, known: object = None, *, folder: str | None = None, is_known_newer: bool = False
-) -> PermissionSubject:
-    """The subject of the request. `known` is the call as it was reported, which has what the request leaves out.
-
-    What it says comes first if it `is_known_newer`. `folder` is that of the session.
-    """
-    calls = (known, params.tool_call) if is_known_newer else (params.tool_call, known)
-    return subject_of_tool(*calls, folder=folder)
+def said_in(params: RequestPermissionRequest) -> Statement:
+    """What the request says itself of its operation."""
+    return said_by(params.tool_call)
 
 
 def tool_call_id_of(params: RequestPermissionRequest) -> str | None:

@@ -1,33 +1,34 @@
-"""The subject of a permission request, as the agent describes it."""
+"""The subject of a permission request, as the agent describes it, and the kinds of tools that a rule may name."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias, get_args
+
+from ..known import ToolKind
 from ..types import RequestPermissionRequest, RequestPermissionSubjectCommand, RequestPermissionSubjectToolCall
-from .permission_records import PermissionSubject
-from .tool_subjects import subject_of_tool
+from .operations import Statement
+from .tool_subjects import said_by
 
 __all__: list[str] = []
 
+RuleKind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+"""The kinds of tools that the protocol names: `ToolKind` takes any text, as agents may have kinds of their own."""
+KINDS: Final = frozenset[str](kind for each in get_args(ToolKind) for kind in get_args(each))
 
-def title_of(params: RequestPermissionRequest) -> str:
-    """The title to show: text of the model."""
-    return params.title
 
-
-def subject_of(
-    params: RequestPermissionRequest, known: object = None, *, folder: str | None = None, is_known_newer: bool = False
-) -> PermissionSubject:
-    """What the request is about. What it leaves out is that of the tool call which is `known`.
-
-    What that says comes first if it `is_known_newer`. `folder` is that of the session. Unknown subjects say nothing.
-    """
+def said_in(params: RequestPermissionRequest) -> Statement:
+    """What the request says itself of its operation. Unknown subjects say nothing."""
     match params.subject:
         case RequestPermissionSubjectToolCall(tool_call=call):
-            return subject_of_tool(*((known, call) if is_known_newer else (call, known)), folder=folder)
+            found = said_by(call)
         case RequestPermissionSubjectCommand(command=command, cwd=cwd):
-            return PermissionSubject(kind="execute", paths=(cwd,), command=command, folder=cwd)
+            found = Statement(kind="execute", paths=(cwd,), raw={"command": command, "cwd": cwd})
         case _:
-            return PermissionSubject()
+            found = Statement()
+    return replace(found, title=params.title or found.title)
 
 
 def tool_call_id_of(params: RequestPermissionRequest) -> str | None:

@@ -20,7 +20,7 @@ from ..types import (
     ToolCallUpdate,
 )
 from .content import name_of
-from .permissions import PermissionAnswer, permission_answer, permission_options
+from .permissions import PermissionAnswer, permission_options, read_permission
 
 __all__ = ["ask_permission"]
 
@@ -65,8 +65,8 @@ async def ask_permission(
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
     `foreground` changes nothing: sessions have states in protocol 2. Raises what `client.session_request_permission`
-    raises.
+    raises; but an answer that does not fit allows nothing, which the log says.
     """
     offered = list(options or permission_options())
     request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=offered, meta=meta)
-    return permission_answer(offered, await client.session_request_permission(request))
+    return await read_permission(offered, client.session_request_permission(request))

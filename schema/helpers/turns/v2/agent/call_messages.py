@@ -23,7 +23,7 @@ from ..types import (
 )
 from .content import name_of
 from .foreground import ask_in_foreground
-from .permissions import PermissionAnswer, permission_answer, permission_options
+from .permissions import PermissionAnswer, permission_options, read_permission
 
 __all__ = ["ask_permission"]
 
@@ -71,7 +71,8 @@ async def ask_permission(
     Set `foreground` to False if the call runs in the background, or if other work goes on: then the state stays as it
     is. It also stays if this is cancelled, because `idle` comes next; after a time-out of your own, send `running`.
 
-    The title of the question is that of the call. Raises what `client.session_request_permission` raises.
+    The title of the question is that of the call. Raises what `client.session_request_permission` raises;
+    but an answer that does not fit allows nothing, which the log says.
     """
     offered = list(options or permission_options())
     request = RequestPermissionRequest(
@@ -83,5 +84,5 @@ async def ask_permission(
     )
     if foreground:
         ask = partial(client.session_request_permission, request)
-        return permission_answer(offered, await ask_in_foreground(client, session_id, ask))
-    return permission_answer(offered, await client.session_request_permission(request))
+        return await read_permission(offered, ask_in_foreground(client, session_id, ask))
+    return await read_permission(offered, client.session_request_permission(request))
