@@ -77,9 +77,10 @@ def _is_empty(update: object, name: str) -> bool:
 
 def _is_nothing(raw: Any) -> bool:
     """True if JSON is empty, or made of empty values alone."""
-    if isinstance(raw, (list, dict)):
-        inner: Any = raw.values() if isinstance(raw, dict) else raw
-        return all(map(_is_nothing, inner))
+    if raw.__class__ is dict:
+        return all(map(_is_nothing, raw.values()))
+    if raw.__class__ is list:
+        return all(map(_is_nothing, raw))
     return raw is None or raw == ""
 
 
