@@ -67,12 +67,21 @@ def _entries_1(events: list[Event]) -> list[Said]:
     """What each message says of entries, in protocol 1. Messages without an id get one of the model's own."""
     said: list[Said] = []
     order: list[tuple[str, str]] = []  # of entries, by when they first appeared
+    prompt: tuple[str, str] = ("", "")
+    unechoed: list[Json] = []  # of the last prompt: what the agent has not repeated
     for number, event in enumerate(events):
         update = event.params["update"] if event.method == "session/update" else {}
         tag = update.get("sessionUpdate", "")
         new: Said | None = None
         if event.method == "session/prompt":
-            new = Said(("UserMessage", f"prompt {number}"), {"content": event.params["prompt"]})
+            prompt, unechoed = ("UserMessage", f"prompt {number}"), _atoms(event.params["prompt"])
+            new = Said(prompt, {"content": event.params["prompt"]})
+        elif tag == "user_message_chunk" and order[-1:] == [prompt] and _echoes(update, prompt, unechoed, order):
+            unechoed = unechoed[len(_atoms([update["content"]])) :]
+            if isinstance(update.get("messageId"), str):
+                named = (prompt[0], "id " + update["messageId"])
+                said = [each._replace(key=named) if each.key == prompt else each for each in said]
+                order[-1] = prompt = named
         elif event.method == "session/request_permission":
             new = _question(event.params["toolCall"])
         elif tag in ("tool_call", "tool_call_update"):
@@ -81,7 +90,7 @@ def _entries_1(events: list[Event]) -> list[Said]:
             kind = KINDS[tag.removesuffix("_chunk")]
             if isinstance(update.get("messageId"), str):
                 key = (kind, "id " + update["messageId"])
-            elif order and order[-1][0] == kind and not order[-1][1].startswith("prompt"):
+            elif order and order[-1][0] == kind and order[-1] != prompt:
                 key = order[-1]
             else:
                 key = (kind, f"none {number}")
@@ -92,6 +101,20 @@ def _entries_1(events: list[Event]) -> list[Said]:
             said.append(new)
             order += [new.key] if new.key not in order else []
     return said
+
+
+def _atoms(blocks: list[Json]) -> list[Json]:
+    """The blocks, with the characters of each text by themselves."""
+    return [atom for block in blocks for atom in ([*block["text"]] if block["type"] == "text" else [block])]
+
+
+def _echoes(update: Json, prompt: tuple[str, str], unechoed: list[Json], order: list[tuple[str, str]]) -> bool:
+    """Whether a chunk repeats the prompt where the agent has come to in it, under no other id."""
+    atoms, name = _atoms([update["content"]]), update.get("messageId")
+    has_id = isinstance(name, str)
+    is_other = has_id and (prompt[0], f"id {name}") in order and prompt[1] != f"id {name}"
+    is_renamed = has_id and prompt[1].startswith("id ") and prompt[1] != f"id {name}"
+    return bool(atoms) and unechoed[: len(atoms)] == atoms and not is_other and not is_renamed
 
 
 def _entries_2(events: list[Event]) -> list[Said]:

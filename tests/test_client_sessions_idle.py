@@ -285,7 +285,7 @@ def test_several_turns_that_stall_each_end(packages: Packages) -> None:
             await idle(1.1 * LIMIT)
             await play.agent.state("idle", stopReason="cancelled")
             outcomes = await asyncio.gather(*asking, return_exceptions=True)
-            assert [type(each).__name__ for each in outcomes] == ["TurnStalledError", "str", "str"]
+            assert [type(each).__name__ for each in outcomes] == ["TurnStalledError", "NoAnswerError", "NoAnswerError"]
 
     run_jumping(main())
 

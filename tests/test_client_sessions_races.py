@@ -153,7 +153,10 @@ async def _use(turn: Any, chance: random.Random) -> None:
 
 async def _user(play: Stage, session: Any, chance: random.Random) -> None:
     """Use one turn, and wait for its end."""
-    turn = session.prompt("Hi")
+    try:
+        turn = session.prompt("Hi")
+    except play.helpers.SessionClosedError:  # it was closed in the meantime
+        return
     with contextlib.suppress(play.acp.RequestError, play.acp.ConnectionClosed, RuntimeError, TimeoutError):
         await _use(turn, chance)
     for _ in range(100_000):

@@ -455,7 +455,7 @@ def test_mode_and_options_are_set_again_where_the_agent_says_otherwise(acp: Modu
 
     with acp_log() as log:
         run(main())
-    assert ("refuses others" in texts(log)) == (version == 2)
+    assert ("cannot be set again" in texts(log)) == (version == 2)
 
 
 def test_questions_are_closed_with_the_connection(acp: ModuleType, version: int) -> None:

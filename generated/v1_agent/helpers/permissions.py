@@ -78,15 +78,14 @@ def permission_answer(options: Iterable[PermissionOption], response: RequestPerm
 
     An outcome that is unknown, or an option that was not offered, allows nothing, which the log says.
     """
-    outcome: object = response.outcome
-    if isinstance(outcome, RequestPermissionOutcomeCancelled):
-        return PermissionAnswer(cancelled=True)
-    if not isinstance(outcome, RequestPermissionOutcomeSelected):
-        return _unusable("its outcome is unknown")
-    for option in options:
-        if option.option_id == outcome.option_id:
-            return PermissionAnswer(option)
-    return _unusable("it names an option that was not offered")
+    match response.outcome:
+        case RequestPermissionOutcomeCancelled():
+            return PermissionAnswer(cancelled=True)
+        case RequestPermissionOutcomeSelected(option_id=chosen):
+            found = next((option for option in options if option.option_id == chosen), None)
+            return PermissionAnswer(found) if found else _unusable("it names an option that was not offered")
+        case _:
+            return _unusable("its outcome is unknown")
 
 
 async def read_permission(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         permission_answer, permission_cancelled, permission_options,
         select_permission, select_permission_option,
     )
-    from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
+    from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, SlowReaderError, Turn, TurnResult
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, TurnStalledError
     from .session_entries import (
@@ -30,10 +30,11 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange", "ConnectionChange",
     "Message", "MessageChange",
+    "NoAnswerError",
     "PermissionAnswer", "PermissionAsked", "PermissionChanged", "PermissionPath", "PermissionRecord",
     "PermissionSubject", "PlanChange",
-    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
-    "SlowReaderError",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionClosedError", "SessionEntry",
+    "SessionFullError", "SessionState", "SlowReaderError",
     "Thought", "ToolCall", "ToolCallChange", "Turn", "TurnChange", "TurnResult", "TurnStalledError",
     "Usage", "UserMessage",
     "audio",
@@ -47,18 +48,19 @@ __all__ = [
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "ConnectionChange": "session_core", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PermissionChanged": "session_core", "PermissionPath": "tool_subjects", "PermissionRecord": "tool_subjects",
-    "PermissionSubject": "tool_subjects", "PlanChange": "session_entries", "Session": "session_client",
-    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
-    "SessionEntry": "session_state", "SessionFullError": "prompt_turns", "SessionState": "session_state",
-    "SlowReaderError": "prompt_turns", "Thought": "session_entries", "ToolCall": "session_state",
-    "ToolCallChange": "session_entries", "Turn": "prompt_turns", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Usage": "session_entries",
-    "UserMessage": "session_entries", "audio": "content", "image": "content", "link": "content",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "resource": "content", "select_permission": "permissions", "select_permission_option": "permissions",
-    "terminal": "content", "text": "content", "tool_content": "content",
+    "MessageChange": "session_entries", "NoAnswerError": "prompt_turns", "PermissionAnswer": "permissions",
+    "PermissionAsked": "session_core", "PermissionChanged": "session_core", "PermissionPath": "tool_subjects",
+    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
+    "Session": "session_client", "SessionAttribute": "session_state", "SessionChange": "session_state",
+    "SessionClient": "session_client", "SessionClosedError": "prompt_turns", "SessionEntry": "session_state",
+    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
+    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
+    "Turn": "prompt_turns", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "TurnStalledError": "session_core", "Usage": "session_entries", "UserMessage": "session_entries",
+    "audio": "content", "image": "content", "link": "content", "permission_answer": "permissions",
+    "permission_cancelled": "permissions", "permission_options": "permissions", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "terminal": "content",
+    "text": "content", "tool_content": "content",
 }
 _PARTS = {
     "ClientTerminal": "terminals", "ConnectionLost": "recovery", "FileClient": "files", "Files": "files",
@@ -68,9 +70,10 @@ _PARTS = {
     "PermissionDecision": "permissions", "PermissionQuestion": "permissions", "PermissionRule": "permissions",
     "PermissionRules": "permissions", "Reconnecting": "recovery", "RecoveryError": "recovery",
     "RecoveryPolicy": "recovery", "ScriptedAgent": "testing", "ScriptedTurn": "testing", "SessionKeeper": "recovery",
-    "SessionLost": "recovery", "SessionRecovered": "recovery", "TerminalClient": "terminals", "Terminals": "terminals",
-    "TurnInterruptedError": "recovery", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "offer_terminal_login": "login",
-    "read_entry": "forms", "terminal_environment": "terminals", "terminal_subject": "terminals",
+    "SessionLost": "recovery", "SessionRecovered": "recovery", "SettingLost": "recovery", "TerminalClient": "terminals",
+    "Terminals": "terminals", "TurnInterruptedError": "recovery", "mcp_capabilities": "mcp", "mcp_kinds": "mcp",
+    "offer_terminal_login": "login", "read_entry": "forms", "terminal_environment": "terminals",
+    "terminal_subject": "terminals",
 }
 # fmt: on
 

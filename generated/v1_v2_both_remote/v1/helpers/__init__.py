@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
-    from .prompt_turns import SessionFullError, SlowReaderError, Turn, TurnResult
+    from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, SlowReaderError, Turn, TurnResult
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, TurnStalledError
     from .session_entries import (
@@ -43,11 +43,12 @@ __all__ = [
     "AgentMessage", "AttributesChange",
     "Compaction", "CompactionChange", "ConnectionChange",
     "Message", "MessageChange",
+    "NoAnswerError",
     "PermissionAnswer", "PermissionAsked", "PermissionChanged", "PermissionPath", "PermissionRecall",
     "PermissionRecord", "PermissionSubject", "PlanChange",
     "RunningToolCall",
-    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionEntry", "SessionFullError", "SessionState",
-    "SlowReaderError",
+    "Session", "SessionAttribute", "SessionChange", "SessionClient", "SessionClosedError", "SessionEntry",
+    "SessionFullError", "SessionState", "SlowReaderError",
     "Thought", "ToolCall", "ToolCallChange", "ToolCalls", "Turn", "TurnAgent", "TurnChange", "TurnResult",
     "TurnStalledError", "Turns",
     "Usage", "UserMessage",
@@ -67,24 +68,24 @@ __all__ = [
 _MODULES = {
     "AgentMessage": "session_entries", "AttributesChange": "session_entries", "Compaction": "session_entries",
     "CompactionChange": "session_entries", "ConnectionChange": "session_core", "Message": "session_entries",
-    "MessageChange": "session_entries", "PermissionAnswer": "permissions", "PermissionAsked": "session_core",
-    "PermissionChanged": "session_core", "PermissionPath": "tool_subjects", "PermissionRecall": "tool_calls",
-    "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects", "PlanChange": "session_entries",
-    "RunningToolCall": "tool_calls", "Session": "session_client", "SessionAttribute": "session_state",
-    "SessionChange": "session_state", "SessionClient": "session_client", "SessionEntry": "session_state",
-    "SessionFullError": "prompt_turns", "SessionState": "session_state", "SlowReaderError": "prompt_turns",
-    "Thought": "session_entries", "ToolCall": "session_state", "ToolCallChange": "session_entries",
-    "ToolCalls": "turn_calls", "Turn": "prompt_turns", "TurnAgent": "turn_agent", "TurnChange": "session_client",
-    "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries",
-    "UserMessage": "session_entries", "after_response": "later_messages", "after_turn": "later_messages",
-    "agent_message": "updates", "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content",
-    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs",
-    "edit_call": "edit_calls", "image": "content", "link": "content", "mode": "updates",
-    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
-    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates",
+    "MessageChange": "session_entries", "NoAnswerError": "prompt_turns", "PermissionAnswer": "permissions",
+    "PermissionAsked": "session_core", "PermissionChanged": "session_core", "PermissionPath": "tool_subjects",
+    "PermissionRecall": "tool_calls", "PermissionRecord": "tool_subjects", "PermissionSubject": "tool_subjects",
+    "PlanChange": "session_entries", "RunningToolCall": "tool_calls", "Session": "session_client",
+    "SessionAttribute": "session_state", "SessionChange": "session_state", "SessionClient": "session_client",
+    "SessionClosedError": "prompt_turns", "SessionEntry": "session_state", "SessionFullError": "prompt_turns",
+    "SessionState": "session_state", "SlowReaderError": "prompt_turns", "Thought": "session_entries",
+    "ToolCall": "session_state", "ToolCallChange": "session_entries", "ToolCalls": "turn_calls", "Turn": "prompt_turns",
+    "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
+    "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
+    "after_response": "later_messages", "after_turn": "later_messages", "agent_message": "updates",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content",
+    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
+    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
 }
 _PARTS = {
     "AcpParameters": "mcp", "ActiveSession": "store", "ClientTerminal": "terminals", "ConnectionLost": "recovery",
@@ -98,11 +99,11 @@ _PARTS = {
     "Reconnecting": "recovery", "RecoveryError": "recovery", "RecoveryPolicy": "recovery", "ScriptedAgent": "testing",
     "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
     "SessionKeeper": "recovery", "SessionLost": "recovery", "SessionRecovered": "recovery", "SessionStore": "store",
-    "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp", "SqliteStore": "store",
-    "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store", "TerminalClient": "terminals",
-    "Terminals": "terminals", "TurnInterruptedError": "recovery", "UrlVisit": "forms", "ask_form": "forms",
-    "ask_url": "forms", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp", "mcp_kinds": "mcp",
-    "mcp_parameters": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
+    "SessionTool": "mcp", "SessionToolError": "mcp", "SessionTools": "mcp", "SettingLost": "recovery",
+    "SqliteStore": "store", "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store",
+    "TerminalClient": "terminals", "Terminals": "terminals", "TurnInterruptedError": "recovery", "UrlVisit": "forms",
+    "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
     "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on

@@ -96,10 +96,15 @@ class FormClient(Client):
             return CreateElicitationResponseCancel()
 
     def cancel_forms(self, session_id: str) -> None:
-        """Answer all open forms of a session with `cancel`: call it right after sending `session/cancel`."""
-        _, tasks = self._open_forms.get(session_id, (None, ()))
-        for task in tasks:
+        """Answer all open forms of a session with `cancel`.
+
+        A `SessionClient` does so where it closes the questions of a session; other clients call it right after sending
+        `session/cancel`.
+        """
+        _, tasks = self._open_forms.get(session_id, (None, []))
+        for number, task in enumerate(tasks):
             if task is not None:
+                tasks[number] = None  # a second cancellation would end the request, and not the form
                 task.cancel()
 
     def _form_question(self, params: CreateElicitationRequestForm) -> FormQuestion:
@@ -155,7 +160,7 @@ class FormClient(Client):
             async with lock:
                 yield
         finally:
-            tasks.remove(task)
+            tasks.remove(task if task in tasks else None)
             if not tasks:
                 del self._open_forms[session_id]
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..client import RemoteAgent
 from ..dispatch import ConnectionClosed
-from ..errors import MethodNotFoundError, RequestError
+from ..errors import MethodNotFoundError
 from ..types import McpServer, PromptRequest
 from .prompt_turns import Turn
 from .recovery_changes import (
     ConnectionLost,
     SessionLost,
     SessionRecovered,
+    SettingLost,
     TurnInterruptedError,
     count_in_replay,
 )
 from .recovery_policy import RecoveryError
+from .restored_settings import restore_settings
+from .session_choices import Choice
 from .session_client import Session, SessionClient, TurnChange
 from .session_core import logger
-from .session_entries import ToolCallChange
-from .session_reopening import INTERRUPTED, SessionSettings, reopening_ways
+from .session_entries import AttributesChange, ToolCallChange
+from .session_reopening import INTERRUPTED, reopening_ways
 from .session_state import SessionState
 
 __all__ = ["KeptClient"]
@@ -50,6 +54,8 @@ class KeptSession(Session):
         """What it is opened with again, besides its folder."""
         self.is_kept = False
         """True if the end of the connection is not the end of the session."""
+        self.is_whole = False
+        """True if its state has the conversation from the beginning, as far as the agent has it."""
         self.outcome: SessionRecovered | SessionLost | None = None
         """How the last outage has ended; None as long as one goes on."""
         self._sent: dict[Turn[TurnChange], _Sent] = {}  # by the turns that the agent works on
@@ -57,8 +63,10 @@ class KeptSession(Session):
         self._left = asyncio.Event()  # set by each turn that leaves the former
         self._is_open = asyncio.Event()
         self._is_open.set()
+        self._doubt = asyncio.Lock()  # held while the agent may be about to end
         self._is_told = False  # that the connection has ended
         self._is_reopening = False
+        self._found = set[str]()  # the attributes that the agent reports while the session is opened again
 
     @property
     def is_open(self) -> bool:
@@ -81,6 +89,7 @@ class KeptSession(Session):
     async def close(self) -> None:
         """End the session, which is not kept any more. Without a connection, only this side ends it."""
         was_kept, self.is_kept = self.is_kept, False
+        self._gone = "the session was closed"
         try:
             if not self._is_reopening:  # otherwise the keeper closes it, when the agent has opened it
                 await super().close()
@@ -97,14 +106,39 @@ class KeptSession(Session):
             self._is_open.clear()
             self.outcome = None
 
+    def retire(self, reason: str) -> None:
+        """Another object has taken its place: this one is not kept any more, and what waits in it ends."""
+        self.is_kept = False
+        super().retire(reason)
+        if not self.is_open:
+            self.settle(SessionLost(error=RecoveryError(reason)))
+
     # --- Turns -------------------------------------------------------------------------------------------------------
 
     async def _ready(self, turn: Turn[TurnChange], request: PromptRequest) -> None:
+        async with self._doubt:
+            pass
+        await self._until_open()
+        self._sent[turn] = _Sent(request=request, entries=len(self.state.entries))
+
+    async def _until_open(self) -> None:
         while not self.is_open:
             await self._is_open.wait()
+        self._check_open()
         if isinstance(self.outcome, SessionLost):
             raise self.outcome.error
-        self._sent[turn] = _Sent(request=request, entries=len(self.state.entries))
+
+    async def _choose(self, setting: Choice) -> None:
+        await self._until_open()
+        await super()._choose(setting)
+
+    async def _cut_off(self) -> None:
+        """Wait for the end of the connection: some agents cancel their turns before they exit."""
+        if not self.is_kept:
+            return
+        async with self._doubt:
+            with suppress(asyncio.TimeoutError):
+                raise await asyncio.wait_for(self._client.ended(), self._client.ending_seconds)
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
         try:
@@ -162,74 +196,81 @@ class KeptSession(Session):
     async def go_on(self, client: KeptClient, *, prefer: Literal["resume", "load"]) -> None:
         """Open the session again with another client.
 
-        Raises what that raises, and `RecoveryError` if the agent cannot; then the state stays as it was.
+        Raises what that raises, and `RecoveryError` if the agent cannot. The attempt has a state of its own: the one
+        that is shown stays as it was until all has succeeded.
         """
         ways = reopening_ways(client.agent)
         if not ways:
             raise RecoveryError("the agent has neither session/resume nor session/load")
         ways.sort(key=lambda way: way != prefer)
-        before, settings = self.state, SessionSettings(self.state)
+        before = self.state
         self.join(client)
         self._is_reopening = True
         try:
             by = await self._reopen_by(client, ways)
-            await self._restore(client, settings)
+            lost = await restore_settings(client.agent, self.reported, before, self.chosen)
         except BaseException:
-            self.state = before
             if client.sessions.get(self.id) is self:  # it was opened, and what follows has failed
                 del client.sessions[self.id]
             raise
+        else:
+            self._take(by)
         finally:
             self._is_reopening = False
-        self.state.on_change = self._changed
+            self.reported = self.state
         if self.is_kept:
-            self.settle(SessionRecovered(by=by, before=before))
+            self.settle(SessionRecovered(by=by, before=before), lost)
         else:
             await super().close()
+
+    def _take(self, by: Literal["resume", "load"]) -> None:
+        """Go on with what the attempt has found: all of it after a replay, or else the attributes."""
+        found = self.reported
+        if by == "resume":
+            self.state.follow(found, self._found)
+            return
+        found.on_change = self._changed
+        self._find_prompts(self.state, found)
+        self.state, self.is_whole = found, True
 
     async def _reopen_by(
         self, client: KeptClient, ways: Sequence[Literal["resume", "load"]]
     ) -> Literal["resume", "load"]:
         """Open it in the first way that the agent has, and not only advertises; returns that."""
-        before = self.state
         for by in ways[:-1]:
-            try:
+            with suppress(MethodNotFoundError):
                 await self._reopen(client, by)
-            except MethodNotFoundError:
-                self.state = before
-            else:
                 return by
         await self._reopen(client, ways[-1])
         return ways[-1]
 
     async def _reopen(self, client: KeptClient, by: Literal["resume", "load"]) -> None:
-        before = self.state
-        if by == "load":
-            self.state = SessionState(self.id, max_bytes=client.max_state_bytes)  # nobody is told of the replay
+        self._found = set[str]()
+        self.reported = SessionState(self.id, on_change=self._find, max_bytes=client.max_state_bytes)
         await client.reopen(self, by)
-        if self.state.is_full:
+        if self.reported.is_full:
             raise self.full()
-        if by == "load" and self._interrupted:
-            self._find_prompts(before)
 
-    def _find_prompts(self, before: SessionState) -> None:
+    def _find(self, change: TurnChange) -> None:
+        """Note what the agent reports while the session is opened again: nobody is told of a replay."""
+        if isinstance(change, AttributesChange):
+            self._found.update(change.names)
+
+    def _find_prompts(self, before: SessionState, found: SessionState) -> None:
+        if not self._interrupted:
+            return
         prompts = [*self._interrupted.values()]
         start = before.entries[: min(sent.entries for sent in prompts)]
-        count = count_in_replay(start, [sent.request for sent in prompts], self.state.entries)
+        requests = [sent.request for sent in prompts]
+        count = count_in_replay(start, requests, found.entries, is_whole=self.is_whole)
         for number, sent in enumerate(prompts):
             sent.in_replay = None if count is None else number < count
 
-    async def _restore(self, client: KeptClient, settings: SessionSettings) -> None:
-        try:
-            await settings.restore(client.agent, self.state)
-        except RequestError as error:
-            logger.warning("mode and options of a session are those of its agent, which refuses others: %s", error)
-
-    def settle(self, outcome: SessionRecovered | SessionLost) -> None:
-        """End the outage."""
+    def settle(self, outcome: SessionRecovered | SessionLost, lost: Sequence[SettingLost] = ()) -> None:
+        """End the outage; `lost` are settings that could not be restored."""
         self.outcome = outcome
-        if self.is_kept:
-            self.report(outcome)
+        for change in (outcome, *lost) if self.is_kept else ():
+            self.report(change)
         self._is_told = False
         self._is_open.set()
 
@@ -251,6 +292,10 @@ class KeptClient(SessionClient):
     override of `connection_closed` calls it with `super()`.
     """
 
+    ending_seconds: float = 1.0
+    """How long a turn that the agent has cancelled by itself waits for the end of the connection: then it is an
+    interruption. Agents that are told to exit take up to 0.3 seconds in between."""
+
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self._reopened: KeptSession | None = None
@@ -263,6 +308,20 @@ class KeptClient(SessionClient):
         if self._reopened is not None and self._reopened.id == session_id:
             return self._reopened
         return KeptSession(self, session_id, cwd)
+
+    async def open(
+        self, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
+    ) -> Session:
+        """Open a new session; `directories` are roots besides `cwd`."""
+        session = await super().open(cwd, mcp_servers=mcp_servers, directories=directories)
+        return _whole(session)
+
+    async def load(
+        self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
+    ) -> Session:
+        """Open a session again; the agent reports the conversation so far, which `state` has at the end."""
+        session = await super().load(session_id, cwd, mcp_servers=mcp_servers, directories=directories)
+        return session if session is self._reopened else _whole(session)
 
     async def reopen(self, session: KeptSession, by: Literal["resume", "load"]) -> None:
         """Open a session of an earlier connection again: for a `SessionKeeper`."""
@@ -284,3 +343,9 @@ class KeptClient(SessionClient):
         while self.end is None:
             await self._has_ended.wait()
         return self.end
+
+
+def _whole(session: Session) -> Session:
+    if isinstance(session, KeptSession):
+        session.is_whole = True
+    return session

@@ -19,6 +19,7 @@ __all__ = [
     "RecoveryError",
     "SessionLost",
     "SessionRecovered",
+    "SettingLost",
     "TurnInterruptedError",
 ]
 
@@ -51,13 +52,28 @@ class SessionRecovered(ConnectionChange):
 
     By `resume`, its `state` is the same, and nothing tells what the agent has of an interrupted turn. By `load`, it is
     a new one: what the agent has kept of the conversation. Its entries are other objects, their ids may differ, and
-    what the agent had not saved is missing; nothing of it was reported as a change. Mode and options of the session
-    were set again where the agent says otherwise.
+    what the agent had not saved is missing; nothing of it was reported as a change. Mode, model and options of the
+    session were set again where the agent says otherwise; a `SettingLost` follows for each that could not be.
     """
 
     by: Literal["resume", "load"]
     before: SessionState
     """The state as it was shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingLost(ConnectionChange):
+    """The mode, the model or an option could not be set again: tell the user, before a prompt follows."""
+
+    kind: Literal["mode", "model", "option"]
+    id: str
+    """The id of the option; empty for mode and model."""
+    value: str | bool
+    """What was chosen before."""
+    now: str | bool | None
+    """What the agent has now; None if it has not said so."""
+    error: Exception | None
+    """Why the agent has refused it; None if the agent does not have it any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,26 +114,26 @@ def _text(reason: Exception, outcome: SessionRecovered | SessionLost) -> str:
 
 
 def count_in_replay(
-    before: Iterable[SessionEntry], prompts: Sequence[PromptRequest], replay: Iterable[SessionEntry]
+    before: Iterable[SessionEntry],
+    prompts: Sequence[PromptRequest],
+    replay: Iterable[SessionEntry],
+    *,
+    is_whole: bool,
 ) -> int | None:
     """How many of the prompts that follow the entries `before` are in a replay; None if that is not known.
 
     They are compared by the text of all the user's messages: agents join and split blocks. What has no text does not
-    tell them apart.
+    tell them apart. If `before` is not the whole conversation, as the session was resumed, something unknown comes
+    first: then an equal text may be of an earlier prompt, and only one way to read the replay is knowledge.
     """
-    found, start = _user_text(replay), _user_text(before)
-    said = start
-    ways = list[tuple[int, str]]()
-    for number, prompt in enumerate(prompts, 1):
+    found, said = _user_text(replay), [_user_text(before)]
+    for prompt in prompts:
         new = _text_of(prompt.prompt)
         if not new:
             return None
-        said += new
-        ways.append((number, said))
-    for number, text in reversed(ways):
-        if found.endswith(text):  # the state may lack what was said before the session was resumed
-            return number
-    return 0 if found == start else None
+        said.append(said[-1] + new)
+    ways = [number for number, text in enumerate(said) if (found == text if is_whole else found.endswith(text))]
+    return ways[0] if len(ways) == 1 else None
 
 
 def _user_text(entries: Iterable[SessionEntry]) -> str:

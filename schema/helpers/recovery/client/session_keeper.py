@@ -144,6 +144,9 @@ class SessionKeeper(Generic[C]):
             raise RecoveryError(f"the session cannot be kept, as its connection has ended: {reason}", reason)
         session.mcp_servers, session.directories = (*mcp_servers,), (*directories,)
         session.is_kept = True
+        earlier = self._sessions.get(session.id)
+        if earlier is not None and earlier is not session:
+            earlier.retire("the session was opened again: use the object that was returned then")
         self._sessions = {key: each for key, each in self._sessions.items() if each.is_kept}
         self._sessions[session.id] = session
         return session

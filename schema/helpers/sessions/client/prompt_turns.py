@@ -10,10 +10,11 @@ from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import RequestError
+from ..types import PromptResponse
 from .idle_time import TurnStalledError
 from .session_entries import AgentMessage, AttributesChange, MessageChange, PlanChange, ToolCallChange
 
-__all__ = ["SessionFullError", "SlowReaderError", "Turn", "TurnResult"]
+__all__ = ["NoAnswerError", "SessionClosedError", "SessionFullError", "SlowReaderError", "Turn", "TurnResult"]
 
 Ch = TypeVar("Ch")
 
@@ -31,6 +32,10 @@ class SessionFullError(Exception):
     """The agent has reported more in a session than its state may take; the session was given up."""
 
 
+class SessionClosedError(RuntimeError):
+    """The session was closed, or opened again as another object: nothing is sent in it any more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TurnResult:
     """The end of a turn."""
@@ -41,6 +46,33 @@ class TurnResult:
     """The text of the agent's messages in this turn."""
     message_id: str = ""
     """The id of the prompt, if the agent has given it one."""
+    is_unasked: bool = False
+    """True if the agent has cancelled the turn by itself: neither this side has asked for it, nor has the user said no
+    to a question of the turn. Some agents end a turn so when they are told to exit."""
+    response: PromptResponse | None = None
+    """The answer to the prompt, with its `meta` and what extensions add, such as `usage`. None if there is none, as for
+    a prompt that was not sent."""
+    update: Any = None
+    """The update that has ended the turn in protocol 2, with its `meta`."""
+
+
+class NoAnswerError(Exception):
+    """A turn has ended, and not with an answer: the agent has refused, was cancelled, or has reached a limit."""
+
+    def __init__(self, result: TurnResult) -> None:
+        cause = "the agent has cancelled it by itself" if result.is_unasked else f"stop reason {result.stop_reason!r}"
+        super().__init__(f"the turn has ended without an answer: {cause}; `text` has what the agent has said")
+        self.result = result
+
+    @property
+    def stop_reason(self) -> str:
+        """The reason, such as `refusal`, `max_tokens`, `max_turn_requests` or `cancelled`."""
+        return self.result.stop_reason
+
+    @property
+    def text(self) -> str:
+        """The text of the agent's messages until then."""
+        return self.result.text
 
 
 class Turn(Generic[Ch]):
@@ -58,6 +90,14 @@ class Turn(Generic[Ch]):
 
     max_pending_bytes: ClassVar[int] = 2**26
     """The most memory of the changes that wait for the reader."""
+    may_be_cancelled: bool = False
+    """True once the agent was asked to cancel all that it does in the session."""
+    is_unasked: bool = False
+    """True if the agent has cancelled the turn by itself."""
+    response: PromptResponse | None = None
+    update: Any = None
+    """What the session has got as the end of the turn."""
+    _refused_at: tuple[int, int] | None = None
 
     def __init__(
         self,
@@ -67,6 +107,7 @@ class Turn(Generic[Ch]):
         cancel_seconds: float,
         max_pending: int,
         idle_seconds: float | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self.idle_seconds = idle_seconds
         """How long the agent may be idle before the turn is cancelled; None for any time."""
@@ -74,6 +115,7 @@ class Turn(Generic[Ch]):
         self._cancel = cancel
         self._cancel_seconds = cancel_seconds
         self._max_pending = max_pending
+        self._check = check  # raises where waiting for the turn would never end
         self._pending = deque[Any]()
         self._sizes = deque[int]()  # of those that are pending, in bytes
         self._size = 0  # their sum
@@ -134,6 +176,21 @@ class Turn(Generic[Ch]):
 
     # --- For the session ---------------------------------------------------------------------------------------------
 
+    def refused(self, entries: int) -> None:
+        """Note that the user says no to a question of the turn, when the transcript has so many entries."""
+        self._refused_at = self._progress(entries)
+
+    def is_cut_off(self, entries: int) -> bool:
+        """True if an end by `cancelled` follows from nothing that this side has said.
+
+        It follows from the user's "no" where the agent has done nothing more since then.
+        """
+        is_due = self.is_cancelled or self.may_be_cancelled
+        return not is_due and self._refused_at != self._progress(entries)
+
+    def _progress(self, entries: int) -> tuple[int, int]:
+        return entries, sum(len(parts) for parts in self._texts.values())
+
     def drop(self) -> None:
         """End the turn, whose prompt was not sent."""
         self._result = TurnResult(stop_reason="cancelled", text="")
@@ -147,9 +204,9 @@ class Turn(Generic[Ch]):
         `size` is the memory of what has made the change.
         """
         if isinstance(change, MessageChange) and isinstance(change.entry, AgentMessage):
-            texts = self._texts.setdefault(change.entry, [])
-            if change.is_whole:
-                texts.clear()
+            texts = self._texts.get(change.entry)
+            if texts is None or change.is_whole:
+                self._texts[change.entry] = texts = []
             texts.append(change.text)
         if not self._is_read or self._failure is not None:
             return
@@ -219,7 +276,11 @@ class Turn(Generic[Ch]):
     # --- Running -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        if self._task is None and not self.has_ended:
+        if self.has_ended:
+            return
+        if self._check is not None:
+            self._check()
+        if self._task is None:
             self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
@@ -241,7 +302,14 @@ class Turn(Generic[Ch]):
     def _end(self, stop_reason: str, message_id: str = "") -> None:
         if self._failure is None:
             text = "".join(part for parts in self._texts.values() for part in parts)
-            self._result = TurnResult(stop_reason=stop_reason, text=text, message_id=message_id)
+            self._result = TurnResult(
+                stop_reason=stop_reason,
+                text=text,
+                message_id=message_id,
+                is_unasked=self.is_unasked,
+                response=self.response,
+                update=self.update,
+            )
 
     async def _changes(self) -> AsyncGenerator[Ch, None]:
         try:

@@ -15,8 +15,10 @@ from .content import text
 from .idle_time import IdleTime, TurnStalledError
 from .memory import memory_of
 from .permission_subjects import tool_call_id_of
-from .permissions import permission_cancelled
-from .prompt_turns import SessionFullError, Turn
+from .permissions import permission_answer, permission_cancelled
+from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, Turn
+from .session_choices import Choice, SettingKey, SettingValue
+from .session_settings import apply_setting, mode_setting, model_setting, send_setting
 
 __all__ = ["ConnectionChange", "PermissionAsked", "PermissionChanged", "TurnStalledError"]
 
@@ -55,6 +57,8 @@ class _State(Protocol):
     def is_full(self) -> bool: ...
     @property
     def last_bytes(self) -> int: ...
+    @property
+    def entries(self) -> Sequence[object]: ...
     def ask(self, params: RequestPermissionRequest) -> None: ...
     def tool_call(self, tool_call_id: str) -> object | None: ...
 
@@ -69,14 +73,19 @@ class SessionCore(Generic[S, Ch]):
     def __init__(self, client: Any, session_id: str, cwd: str, *, state: S) -> None:
         self.id = session_id
         self.cwd = cwd
-        self.state = state
-        """The state of the session, as the agent has reported it."""
+        self.state: S = state
+        """The state of the session, as the agent has reported it, and as this side has set it."""
+        self.reported: S = state
+        """What reports of the agent go to: another state while the session is being opened again."""
+        self.chosen: dict[SettingKey, SettingValue] = {}
+        """The values that were set by this side, by the kind and the id of the setting."""
         self.idle_time = IdleTime(lambda: self._client.open_requests.is_about(session_id))
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
         self._asked: dict[int, object] = {}  # the tool call of each open question, as it was then, by id of the request
-        self._is_closed = False
+        self._handlers = set[object]()  # the tasks that answer requests about the session
+        self._gone = ""  # why nothing is sent in it any more
 
     @property
     def has_turns(self) -> bool:
@@ -90,8 +99,12 @@ class SessionCore(Generic[S, Ch]):
         the session for so long. While a request of the agent is open, such as a question to the user or a command in a
         terminal, that time does not begin; nor does it before the prompt is sent.
 
-        Raises `ValueError` for content that the agent has not advertised, and `TypeError` for what is no content.
+        Raises `ValueError` without content and for content that the agent has not advertised, `TypeError` for what is
+        no content, and `SessionClosedError`.
         """
+        self._check_open()
+        if not content:
+            raise ValueError("a prompt needs content: at least one text or content block")
         if idle_seconds is not None and not idle_seconds > 0:
             raise ValueError(f"idle_seconds must be above 0, and not {idle_seconds}")
         blocks: list[ContentBlock] = [text(each) if isinstance(each, str) else each for each in content]
@@ -112,14 +125,50 @@ class SessionCore(Generic[S, Ch]):
             cancel_seconds=self._client.cancel_seconds,
             max_pending=self._client.max_pending,
             idle_seconds=idle_seconds,
+            check=self._check_waiter,
         )
 
     async def ask(self, *content: str | ContentBlock, idle_seconds: float | None = None) -> str:
         """Send a prompt, and wait for the end of its turn; returns the text of the agent's messages.
 
-        It raises what `prompt` and its turn do.
+        It raises what `prompt` and its turn do, and `NoAnswerError` for every end but `end_turn`.
         """
-        return (await self.prompt(*content, idle_seconds=idle_seconds)).text
+        result = await self.prompt(*content, idle_seconds=idle_seconds)
+        if result.stop_reason != "end_turn":
+            raise NoAnswerError(result)
+        return result.text
+
+    # --- Settings ----------------------------------------------------------------------------------------------------
+
+    async def set_mode(self, mode_id: str) -> None:
+        """Choose the mode. The state has it when this returns, and the change is reported.
+
+        An agent may offer modes as an option of this category; then that is set. Raises `RequestError` if the agent
+        refuses, and `ValueError` if it offers no modes and the protocol has no request for them.
+        """
+        shown: Any = self.state  # of this version of the protocol
+        await self._choose(mode_setting(shown, mode_id))
+
+    async def set_model(self, model_id: str) -> None:
+        """Choose the model: by `session/set_model` where package and agent have it, or by an option of this category.
+
+        Raises `RequestError`, and `ValueError` if the agent offers no models.
+        """
+        shown: Any = self.state
+        await self._choose(model_setting(shown, model_id))
+
+    async def set_option(self, option_id: str, value: str | bool) -> None:
+        """Set an option: a text chooses one of the values of a list. Raises `RequestError` if the agent refuses."""
+        await self._choose(Choice("option", option_id, value))
+
+    async def _choose(self, setting: Choice) -> None:
+        self._check_open()
+        result = await send_setting(self._client.agent, self.id, setting)
+        self.chosen[setting.key] = setting.value
+        state: Any = self.reported
+        apply_setting(state, setting, result)
+
+    # --- Turns -------------------------------------------------------------------------------------------------------
 
     def join(self, client: Any) -> None:
         """Go on with another client, after the connection of this one has ended."""
@@ -132,8 +181,37 @@ class SessionCore(Generic[S, Ch]):
         """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""
         raise NotImplementedError
 
+    def _check_open(self) -> None:
+        if self._gone:
+            raise SessionClosedError(self._gone)
+
+    def _check_waiter(self) -> None:
+        if self._turns and asyncio.current_task() in self._handlers:
+            text = "the agent waits for this handler, and would not end a turn before: start a task for the prompt"
+            raise RuntimeError(text)
+
+    @contextmanager
+    def handling(self, task: object) -> Generator[None, None, None]:
+        """The task answers a request of the agent about this session during the block."""
+        self._handlers.add(task)
+        try:
+            yield
+        finally:
+            self._handlers.discard(task)
+
+    async def _cancelled(self, turn: Turn[Ch]) -> None:
+        """Ask why a turn was cancelled, before the next prompt is sent."""
+        turn.is_unasked = turn.is_cut_off(len(self.state.entries)) and not self._gone
+        if turn.is_unasked:
+            await self._cut_off()
+
+    async def _cut_off(self) -> None:
+        """Called when the agent has cancelled a turn by itself; what it raises ends the turn."""
+
     async def _cancel_turn(self, turn: Turn[Ch]) -> None:
         if turn in self._turns:
+            for each in self._turns:
+                each.may_be_cancelled = True
             await self._send_cancel()
         else:
             turn.drop()  # its prompt was not sent: the agent must not get a cancellation that comes first
@@ -151,7 +229,8 @@ class SessionCore(Generic[S, Ch]):
 
     @contextmanager
     def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
-        if self.state.is_full:
+        if self._gone or self.state.is_full:
+            self._check_open()
             raise self.full()
         self._turns.append(turn)
         try:
@@ -165,8 +244,8 @@ class SessionCore(Generic[S, Ch]):
 
         That holds also where the user has answered at the same time, or the dialog does not end when it is cancelled.
         """
-        self.state.ask(request)
-        if self._is_closed or self.state.is_full:
+        self.reported.ask(request)
+        if self._gone or self.state.is_full:
             return permission_cancelled()
         tool_call_id = tool_call_id_of(request)
         known = None if tool_call_id is None else self.state.tool_call(tool_call_id)
@@ -180,14 +259,24 @@ class SessionCore(Generic[S, Ch]):
         self._asked[id(request)] = asked
         try:
             ends: set[asyncio.Future[Any]] = {question, closed}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            with self.handling(question):
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             is_closed = closed.done() or question.cancelled()
-            return permission_cancelled() if is_closed else question.result()
+            answer = permission_cancelled() if is_closed else question.result()
+            self._note_answer(request, answer)
+            return answer
         finally:
             del self._asked[id(request)]
             self._questions.discard(closed)
             closed.cancel()
             question.cancel()
+
+    def _note_answer(self, request: RequestPermissionRequest, answer: object) -> None:
+        """Some agents cancel the turn when the user says no: that is no end that nobody has asked for."""
+        said = answer if isinstance(answer, RequestPermissionResponse) else permission_cancelled()
+        if not permission_answer(request.options, said).allowed:
+            for turn in self._turns:
+                turn.refused(len(self.state.entries))
 
     def asked_tool_call(self, request: RequestPermissionRequest) -> object | None:
         """The tool call of an open question, as it was reported when the question came."""
@@ -198,10 +287,13 @@ class SessionCore(Generic[S, Ch]):
         self._changed(change)
 
     def cancel_questions(self) -> None:
-        """Close the open questions."""
+        """Close the open questions, and the forms of a `FormClient`."""
         for closed in self._questions:
             if not closed.done():
                 closed.set_result(None)
+        cancel_forms: Any = getattr(self._client, "cancel_forms", None)
+        if cancel_forms is not None:
+            cancel_forms(self.id)
 
     def give_up(self) -> None:
         """End all turns: the agent has reported too much."""
@@ -216,6 +308,11 @@ class SessionCore(Generic[S, Ch]):
     def lose(self, reason: Exception) -> None:
         """End everything that waits: the connection has ended."""
         self.cancel_questions()
+
+    def retire(self, reason: str) -> None:
+        """End this object: nothing is sent in it any more."""
+        self._gone = reason
+        self.lose(SessionClosedError(reason))
 
 
 class Early:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import MISSING, Field, InitVar, dataclass, field, fields
+from dataclasses import MISSING, Field, InitVar, dataclass, field, fields, replace
 from sys import getsizeof
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
@@ -195,7 +195,8 @@ class MessageChange:
     @property
     def text(self) -> str:
         """The text that is new."""
-        return _text(self.content)
+        first = self.content[0] if len(self.content) == 1 else None  # of a streamed message, which must be fast
+        return first.text if isinstance(first, ContentBlockText) else _text(self.content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +234,14 @@ class AttributesChange(Generic[N]):
 
 
 _FINAL = ("completed", "failed", "cancelled")
+
+
+def _option_id(option: object) -> object:
+    return getattr(option, "id", None) or getattr(option, "config_id", None)
+
+
+def _with_value(option: Any, value: str | bool) -> Any:
+    return replace(option, current_value=value) if hasattr(option, "current_value") else option
 
 
 # --- The session -----------------------------------------------------------------------------------------------------
@@ -294,6 +303,8 @@ class SessionBase:
     """The plans that have an id, by it."""
     _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=dict[tuple[type, str], Any])
     """The entries that have an id, by class and id: found without a search of the transcript."""
+    _ended: set[ToolCall] = field(init=False, repr=False, default_factory=set[ToolCall])
+    """The calls that this side has shown as ended."""
 
     def __post_init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -346,13 +357,41 @@ class SessionBase:
     ) -> ToolCallChange[C]:
         is_new = (kind, update.tool_call_id) not in self._known
         call: Any = self._entry(kind, update.tool_call_id)
-        was_final = call.status in _FINAL
+        was = call.status
         if call.reported is None and (is_question or any(_is_empty(update, name) for name in _TELLING)):
             call.reported = copy(call)
         if call.reported is not None and not is_question:
             patch(call.reported, update, null_clears=False, empty_clears=False)
         patch(call, update, null_clears=null_clears, empty_clears=not is_question)
-        return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
+        is_final = call.status in _FINAL
+        if was in _FINAL and not is_final and call in self._ended:
+            call.status = was  # an end that was shown is not taken back
+        return ToolCallChange(call=call, is_new=is_new, has_ended=is_final and was not in _FINAL)
+
+    def end_call(self, call: C, status: str) -> ToolCallChange[C]:
+        """Show a call as ended before the agent says so: a later report may have another end, and none opens it."""
+        ended: Any = status
+        call.status = ended
+        self._ended.add(call)
+        return ToolCallChange(call=call, has_ended=True)
+
+    def follow(self, other: SessionBase, names: Iterable[str]) -> None:
+        """Take attributes of another state of this session, and report them."""
+        found = frozenset(names)
+        for name in found:
+            if name == "meta":
+                _merge(self.meta, other.meta)
+            else:
+                setattr(self, name, getattr(other, name))
+        if found:
+            self._report(AttributesChange[Any](names=found))
+
+    def set_option(self, option_id: str, value: str | bool) -> None:
+        """Apply an option that was set, where the result has not told the options: those that are known, with it."""
+        self.config_options = [
+            _with_value(option, value) if _option_id(option) == option_id else option for option in self.config_options
+        ]
+        self._report(AttributesChange[Any](names=frozenset({"config_options"})))
 
     def _apply_to_session(self, update: Any) -> Any:
         """Apply an update that is not of a message or tool call. Returns the change, or the update if it is unknown.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Generic, Literal, TypeVar
@@ -48,6 +50,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         """The open sessions by id."""
         self._early = Early()
         self._reopening = set[str]()
+        self._aside: dict[str, Sn] = {}  # those that are being opened again, as they were
         self.open_requests = OpenRequests()
         """The requests of the agent that are open."""
         for name in ("ext_method", "fallback_request", *(record.handler for record in self.REQUESTS.values())):
@@ -147,8 +150,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
             self._early.add(params.session_id, params)
         else:
             session.idle_time.heard()
-            session.state.update(params)
-            if session.state.is_full:
+            session.reported.update(params)
+            if session.reported.is_full:
                 self._give_up(session)
 
     def _give_up(self, session: Sn) -> None:
@@ -166,8 +169,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         raw: Any = params
         said: Any = raw.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
         name = said if isinstance(said, str) else None
+        asked = None if name is None else self.sessions.get(name)
+        about = nullcontext() if asked is None else asked.handling(asyncio.current_task())
         try:
-            with self.open_requests.opened(name):
+            with self.open_requests.opened(name), about:
                 return await answer
         finally:
             for session in self.sessions.values():
@@ -183,7 +188,7 @@ class SessionOpener(Client, Generic[Sn, Ch]):
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """End all turns and questions."""
-        for session in self.sessions.values():
+        for session in (*self.sessions.values(), *self._aside.values()):
             session.lose(reason)
         await super().connection_closed(reason)
 
@@ -204,16 +209,20 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     async def _replace(self, request: Any, send: Any) -> Sn:
         earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
+        if earlier is not None and earlier is not session:
+            self._aside[session.id] = earlier
         try:
-            session.state.apply(await send(request))
+            session.reported.apply(await send(request))
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
                 if earlier is not None:
                     self.sessions[session.id] = earlier
             raise
-        if earlier is not None:
-            earlier.lose(RuntimeError("the session was opened again"))
+        finally:
+            self._aside.pop(session.id, None)
+        if earlier is not None and earlier is not session:
+            earlier.retire("the session was opened again: use the object that was returned then")
         return session
 
     def _opened(self, session_id: str, cwd: str) -> Sn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from .._base import UNSET
 from ..advertising import advertise
@@ -25,9 +25,8 @@ from ..types import (
 from .permissions import permission_cancelled
 from .prompt_turns import Turn
 from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, SessionCore
-from .session_entries import ToolCallChange
 from .session_opener import SessionOpener
-from .session_state import SessionChange, SessionState, ToolCall
+from .session_state import SessionChange, SessionState
 
 __all__ = ["Session", "SessionClient", "TurnChange"]
 
@@ -50,7 +49,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def close(self) -> None:
         """End the session, also at the agent if it has `session/close`; updates of it are ignored from now on."""
-        self._is_closed = True
+        self._gone = "the session was closed"
         self.cancel_questions()
         try:
             if self._client.agent.supports("session/close"):
@@ -64,7 +63,7 @@ class Session(SessionCore[SessionState, TurnChange]):
     async def ask_user(self, request: RequestPermissionRequest) -> RequestPermissionResponse:
         """The answer to a question; "cancelled" if its turn is being cancelled."""
         if self._turns and self._turns[0].is_cancelled:
-            self.state.ask(request)
+            self.reported.ask(request)
             return permission_cancelled()
         return await super().ask_user(request)
 
@@ -73,20 +72,18 @@ class Session(SessionCore[SessionState, TurnChange]):
             await self._ready(turn, request)
             with self._active(turn):
                 self.state.prompt(request)
-                response = await self._client.agent.session_prompt(request)
+                turn.response = response = await self._client.agent.session_prompt(request)
+                if response.stop_reason == "cancelled":
+                    await self._cancelled(turn)
                 return response.stop_reason, ""
 
     async def _send_cancel(self) -> None:
         for call in self.state.tool_calls:
             if call.status in ("pending", "in_progress"):
-                self._end(call)
+                # by the protocol, clients show so at once; later updates still count
+                self._changed(self.state.end_call(call, "cancelled"))
         self.cancel_questions()
         await self._client.agent.session_cancel(CancelNotification(session_id=self.id))
-
-    def _end(self, call: ToolCall) -> None:
-        shown: Any = "cancelled"  # by the protocol, clients show so at once; later updates still count
-        call.status = shown
-        self._changed(ToolCallChange(call=call, has_ended=True))
 
 
 class SessionClient(SessionOpener[Session, TurnChange]):

@@ -8,6 +8,8 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .._base import UNSET, UnsetType
 from ..types import (
+    ContentBlock,
+    ContentBlockText,
     ContentChunk,
     PromptRequest,
     RequestPermissionRequest,
@@ -132,6 +134,8 @@ class SessionState(SessionBase):
     """With the extension session-model."""
     current_model_id: str | None = field(init=False, default=None)
     _prompted: UserMessage | None = field(init=False, default=None, repr=False)
+    _unechoed: list[ContentBlock] = field(init=False, default_factory=list[ContentBlock], repr=False)
+    """What of the last prompt the agent has not reported itself."""
 
     @property
     def tool_calls(self) -> list[ToolCall]:
@@ -156,9 +160,10 @@ class SessionState(SessionBase):
     def prompt(self, params: PromptRequest) -> None:
         """Append the message of a `session/prompt`, before it is sent: agents need not report it.
 
-        Do not call this for an agent that reports it: the transcript would have the message twice.
+        If the agent reports it all the same, before it says anything, it stays one message.
         """
         self._prompted = UserMessage(content=list(params.prompt))
+        self._unechoed = params.prompt
         self.entries.append(self._prompted)
         self._report(MessageChange(entry=self._prompted, content=tuple(params.prompt), is_whole=True))
 
@@ -178,13 +183,17 @@ class SessionState(SessionBase):
 
     def set_model(self, params: _ModelChoice) -> None:
         """Apply the params of a `session/set_model` that has succeeded, with the extension session-model."""
-        self.current_model_id = params.model_id
+        self.choose_model(params.model_id)
+
+    def choose_model(self, model_id: str) -> None:
+        """Note that a model was set."""
+        self.current_model_id = model_id
         self._report(AttributesChange(names=frozenset({"current_model_id"})))
 
     def _changed_by(self, update: SessionUpdate) -> SessionChange:
         match update:
             case SessionUpdateUserMessageChunk():
-                return self._append(UserMessage, update)
+                return self._echo(update) or self._append(UserMessage, update)
             case SessionUpdateAgentMessageChunk():
                 return self._append(AgentMessage, update)
             case SessionUpdateAgentThoughtChunk():
@@ -198,6 +207,30 @@ class SessionState(SessionBase):
                 change: SessionChange = self._apply_to_session(update)
                 return change
 
+    def _echo(self, chunk: SessionUpdateUserMessageChunk) -> MessageChange | None:
+        """The change by a chunk that repeats what comes next in the prompt; None if it is a message of its own.
+
+        The prompt is the last entry then: what follows the agent's work is not an echo, but said anew.
+        """
+        message, message_id = self._prompted, getattr(chunk, "message_id", UNSET)
+        if message is None or self.entries[-1] is not message:
+            return None
+        rest = _without(self._unechoed, chunk.content)
+        if rest is None or (isinstance(message_id, str) and not self._gets_id(message, message_id)):
+            return None
+        self._unechoed = rest
+        return MessageChange(entry=message, content=(), is_whole=False)
+
+    def _gets_id(self, message: UserMessage, message_id: str) -> bool:
+        """True if the message has the id from now on, if not before; one has one, and no other message has it."""
+        if (
+            message.id not in ("", message_id)
+            or self._known.setdefault((UserMessage, message_id), message) is not message
+        ):
+            return False
+        message.id = message_id
+        return True
+
     def _append(self, kind: type[_M], chunk: ContentChunk) -> MessageChange:
         return self._add(self._message(kind, getattr(chunk, "message_id", UNSET)), chunk.content)
 
@@ -210,3 +243,23 @@ class SessionState(SessionBase):
         message = kind()
         self.entries.append(message)
         return message
+
+
+def _without(blocks: list[ContentBlock], first: ContentBlock) -> list[ContentBlock] | None:
+    """The blocks without the one that they begin with; None if they begin with another one. Texts may be split."""
+    blocks = [block for block in blocks if not (isinstance(block, ContentBlockText) and not block.text)]
+    if not isinstance(first, ContentBlockText):
+        return blocks[1:] if blocks and blocks[0] == first else None
+    wanted = first.text
+    if not wanted:
+        return None
+    for number, block in enumerate(blocks):
+        if not isinstance(block, ContentBlockText):
+            return None
+        if block.text.startswith(wanted):
+            rest = block.text[len(wanted) :]
+            return [ContentBlockText(text=rest), *blocks[number + 1 :]] if rest else blocks[number + 1 :]
+        if not wanted.startswith(block.text):
+            return None
+        wanted = wanted[len(block.text) :]
+    return None

@@ -23,7 +23,7 @@ from ..types import (
     SessionUpdateStateUpdateIdle,
     UpdateSessionNotification,
 )
-from .prompt_turns import Turn
+from .prompt_turns import SessionClosedError, Turn
 from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, SessionCore
 from .session_entries import AttributesChange, MessageChange, UserMessage
 from .session_opener import SessionOpener
@@ -94,7 +94,7 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def close(self) -> None:
         """End the session at the agent; updates of it are ignored from now on. One that is unknown there is closed."""
-        self._is_closed = True
+        self._gone = "the session was closed"
         self.cancel_questions()
         try:
             await self._client.agent.session_close(CloseSessionRequest(session_id=self.id))
@@ -103,7 +103,7 @@ class Session(SessionCore[SessionState, TurnChange]):
                 raise
         finally:
             self._client.sessions.pop(self.id, None)
-            self.lose(RuntimeError("the session was closed"))
+            self.lose(SessionClosedError(self._gone))
             await self._client.session_closed(self)
 
     def join(self, client: SessionClient) -> None:
@@ -125,15 +125,18 @@ class Session(SessionCore[SessionState, TurnChange]):
         self._watches.append(watch)
         try:
             with self._active(turn):
-                response = await self._client.agent.session_prompt(request)
+                turn.response = response = await self._client.agent.session_prompt(request)
                 if self._lost is not None:
                     raise self._lost
                 watch.confirmed(response.message_id)
-                end = await watch.end
+                turn.update = end = await watch.end
+                reason = _reason(end)
+                if reason == "cancelled":
+                    await self._cancelled(turn)
         finally:
             self._watches.remove(watch)
             watch.end.cancel()
-        return _reason(end), response.message_id
+        return reason, response.message_id
 
     async def _send_cancel(self) -> None:
         await self._client.agent.session_cancel(CancelSessionNotification(session_id=self.id))

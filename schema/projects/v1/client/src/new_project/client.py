@@ -82,7 +82,6 @@ class ChatClient(SessionClient, PermissionClient, FormClient, FileClient, Termin
     async def cancel(self) -> None:
         """Ask the agent to stop its work."""
         await self._session.cancel()
-        self.cancel_forms(self._session.id)
 
     async def ask_permission(self, question: PermissionQuestion) -> PermissionChoice | PermissionOption:
         """Ask the user; no answer allows nothing."""
