@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -117,12 +116,15 @@ def asking_agent(acp: Any, ask: str) -> type[Any]:
                 await self.client.ext_method("_other", {})
             else:
                 call = helpers.tool_call(self.client, params.session_id, "Edit", status="pending")
-                await asyncio.gather(asyncio.create_task(self.ask(call)))
+                self.asking = asyncio.create_task(self.ask(call))
+                await asyncio.gather(self.asking, return_exceptions=True)
 
         async def ask(self, call: Any) -> None:
             async with call:
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(call.permission(), 0.01 if ask == "in time" else None)
+                await call.permission()
+
+        async def ext_notification(self, method: str, params: Any) -> None:
+            self.asking.cancel()  # it has waited enough
 
         async def session_close(self, params: Any) -> Any:
             await self.turns.close(params.session_id)
@@ -145,7 +147,8 @@ def test_a_question_of_a_cancelled_turn_is_not_withdrawn(acp: Any, ask: str, end
             session = await editor.open("/work")
             prompting = asyncio.ensure_future(editor.prompt(session, "hello"))
             await editor.call("_other" if ask == "_other" else "session/request_permission")
-            if ask == "in time":  # the agent has waited enough, before anything is cancelled
+            if ask == "in time":  # before anything is cancelled
+                await editor.notify("_enough")
                 await editor.call("$/cancel_request")
             elif end == "session/cancel":
                 await editor.cancel(session)
