@@ -22,14 +22,11 @@ from .recovery_changes import (
 from .recovery_policy import RecoveryError
 from .session_client import Session, SessionClient, TurnChange
 from .session_core import logger
-from .session_entries import ToolCallChange
+from .session_entries import FINAL, ToolCallChange
 from .session_reopening import INTERRUPTED, SessionSettings, reopening_ways
 from .session_state import SessionState
 
 __all__ = ["KeptClient"]
-
-_FINAL = ("completed", "failed", "cancelled")
-
 
 @dataclass(eq=False, kw_only=True)
 class _Sent:
@@ -155,7 +152,7 @@ class KeptSession(Session):
         prompts = tuple(sent.request for sent in self._interrupted.values())
         self.report(ConnectionLost(reason=reason, prompts=prompts))
         for call in self.state.tool_calls:
-            if call.status not in _FINAL:
+            if call.status not in FINAL:
                 call.status = INTERRUPTED
                 self.report(ToolCallChange(call=call, has_ended=True))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import math
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from .memory import memory_of
 from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import SessionFullError, Turn
+from .session_entries import FINAL, ToolCall
 
 __all__ = ["ConnectionChange", "PermissionAsked", "TurnStalledError"]
 
@@ -44,6 +46,8 @@ class _State(Protocol):
     @property
     def last_bytes(self) -> int: ...
     def ask(self, params: RequestPermissionRequest) -> None: ...
+    @property
+    def entries(self) -> Sequence[Any]: ...
     def tool_call(self, tool_call_id: str) -> object | None: ...
 
 
@@ -59,9 +63,10 @@ class SessionCore(Generic[S, Ch]):
         self.cwd = cwd
         self.state = state
         """The state of the session, as the agent has reported it."""
-        self.idle_time = IdleTime(lambda: self._client.open_requests.is_about(session_id))
+        self.idle_time = IdleTime(self._idle_limit)
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
+        self._first_entry = 0  # the number of entries when the first of them began
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
         self._asked: dict[int, object] = {}  # the tool call of each open question, as it was then, by id of the request
         self._is_closed = False
@@ -76,7 +81,8 @@ class SessionCore(Generic[S, Ch]):
 
         With `idle_seconds`, the turn is cancelled and raises `TurnStalledError` once the agent has sent nothing about
         the session for so long. While a request of the agent is open, such as a question to the user or a command in a
-        terminal, that time does not begin; nor does it before the prompt is sent.
+        terminal, that time does not begin; nor does it before the prompt is sent. While a tool call of the turn has no
+        final status, as the agent may run a command that says nothing, the time is `SessionClient.call_seconds`.
 
         Raises `ValueError` for content that the agent has not advertised, and `TypeError` for what is no content.
         """
@@ -137,10 +143,21 @@ class SessionCore(Generic[S, Ch]):
         else:
             self._client.session_changed(self, change)
 
+    def _idle_limit(self, seconds: float) -> float:
+        """How long the agent may be silent now, where `seconds` is what a turn says."""
+        if self._client.open_requests.is_about(self.id):
+            return math.inf
+        if any(each.status not in FINAL for each in self.state.entries[self._first_entry :] if isinstance(each, ToolCall)):
+            limit: float | None = self._client.call_seconds
+            return math.inf if limit is None else max(seconds, limit)
+        return seconds
+
     @contextmanager
     def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
         if self.state.is_full:
             raise self.full()
+        if not self._turns:
+            self._first_entry = len(self.state.entries)
         self._turns.append(turn)
         try:
             with self.idle_time.limited(turn.idle_seconds, turn.stall):

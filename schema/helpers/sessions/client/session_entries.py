@@ -210,7 +210,8 @@ class AttributesChange(Generic[N]):
     names: frozenset[N]
 
 
-_FINAL = ("completed", "failed", "cancelled")
+FINAL: Final = ("completed", "failed", "cancelled")
+"""The statuses of tool calls that have ended."""
 
 
 # --- The session -----------------------------------------------------------------------------------------------------
@@ -322,9 +323,9 @@ class SessionBase:
     def _patch_tool_call(self, kind: type[C], update: Any, *, null_clears: bool = True) -> ToolCallChange[C]:
         is_new = (kind, update.tool_call_id) not in self._known
         call = self._entry(kind, update.tool_call_id)
-        was_final = call.status in _FINAL
+        was_final = call.status in FINAL
         patch(call, update, null_clears=null_clears)
-        return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
+        return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in FINAL and not was_final)
 
     def _apply_to_session(self, update: Any) -> Any:
         """Apply an update that is not of a message or tool call. Returns the change, or the update if it is unknown.

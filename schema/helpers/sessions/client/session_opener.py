@@ -42,6 +42,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """The memory for what the agent reports in a session. Above it, the session is given up: its turns raise
     `SessionFullError`."""
 
+    call_seconds: float | None = 3600.0
+    """How long the agent may be silent in a turn with `idle_seconds` while a tool call of it has no final status; None
+    for any time. Agents run commands that say nothing until they end, and some never tell the end of a call."""
+
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self.sessions: dict[str, Sn] = {}
