@@ -214,6 +214,14 @@ FINAL: Final = ("completed", "failed", "cancelled")
 """The statuses of tool calls that have ended."""
 
 
+_NOTHING: Final = (None, "", [], {})
+
+
+def _progress(status: str) -> int:
+    """How far a tool call is: statuses that are not known are between the start and the end."""
+    return 0 if status == "pending" else 2 if status in FINAL else 1
+
+
 # --- The session -----------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +334,27 @@ class SessionBase:
         was_final = call.status in FINAL
         patch(call, update, null_clears=null_clears)
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in FINAL and not was_final)
+
+    def _ask_about(self, kind: type[C], said: Any) -> ToolCallChange[C]:
+        """Apply what a question says about a tool call: what it does not name, names by nothing, or knows less of, stays.
+
+        An input is what was reported and what the question says: agents tell a part in each. A call that has ended is
+        another one, with an id that is used again.
+        """
+        known = self._known.get((kind, said.tool_call_id))
+        before = copy(known)
+        change = self._patch_tool_call(kind, said, null_clears=False)
+        if before is None or before.status in FINAL:
+            return change
+        call = change.call
+        for name in ("title", "name", "kind", "content", "locations", "raw_input", "raw_output"):
+            if getattr(call, name) in _NOTHING:
+                setattr(call, name, getattr(before, name))
+        if isinstance(before.raw_input, dict) and isinstance(call.raw_input, dict):
+            said_of_it = {name: value for name, value in call.raw_input.items() if value not in _NOTHING}
+            call.raw_input = {**before.raw_input, **said_of_it}
+        call.status = max(before.status, call.status, key=_progress)
+        return ToolCallChange(call=call, has_ended=call.status in FINAL)
 
     def _apply_to_session(self, update: Any) -> Any:
         """Apply an update that is not of a message or tool call. Returns the change, or the update if it is unknown.
