@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from .._base import UNSET
 from ..client import RemoteAgent
 from ..dispatch import ConnectionClosed
 from ..errors import MethodNotFoundError, RequestError
-from ..types import McpServer, PromptRequest
+from ..types import McpServer, NewSessionRequest, PromptRequest
+from .forgotten_sessions import is_unknown_session
 from .prompt_turns import Turn
 from .recovery_changes import (
     ConnectionLost,
+    ReopeningLater,
+    SessionForgotten,
     SessionLost,
     SessionRecovered,
     TurnInterruptedError,
     count_in_replay,
 )
-from .recovery_policy import RecoveryError
+from .recovery_policy import RecoveryError, RecoveryPolicy
 from .session_client import Session, SessionClient, TurnChange
 from .session_core import logger
+from .replays import REPLAYED
 from .session_entries import FINAL, ToolCallChange
 from .session_reopening import INTERRUPTED, SessionSettings, reopening_ways
 from .session_state import SessionState
 
 __all__ = ["KeptClient"]
+
+_LOGIN = -32000
+Way = Literal["resume", "load", "new"]
 
 @dataclass(eq=False, kw_only=True)
 class _Sent:
@@ -56,6 +65,13 @@ class KeptSession(Session):
         self._is_open.set()
         self._is_told = False  # that the connection has ended
         self._is_reopening = False
+        self.on_forgotten: Callable[[], None] | None = None
+        """Called when the agent does not know the session any more: the keeper opens it again."""
+        self._refused: dict[Turn[TurnChange], _Sent] = {}  # by the turns that wait for that
+        self._was_prompted = False
+        self._heard = 0  # how often the agent has told something about its work
+        self._is_resuming = False
+        self._openings = 0
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +88,7 @@ class KeptSession(Session):
         """Cancel what the agent does. While there is no connection, this ends the turns that were interrupted."""
         if self.is_open:
             await super().cancel()
-        for turn in [*self._interrupted]:
+        for turn in [*self._interrupted, *self._refused]:
             await turn.cancel()
 
     async def close(self) -> None:
@@ -94,14 +110,76 @@ class KeptSession(Session):
             self._is_open.clear()
             self.outcome = None
 
+    def heard(self, update: Any = None) -> bool:
+        """Note what the agent sends. While the session is resumed, nothing is added to the conversation, which is there."""
+        super().heard(update)
+        is_work = update is None or update.session_update in REPLAYED
+        self._heard += is_work
+        return not (is_work and self._is_resuming)
+
     # --- Turns -------------------------------------------------------------------------------------------------------
 
-    async def _ready(self, turn: Turn[TurnChange], request: PromptRequest) -> None:
+    async def _ready(self, turn: Turn[TurnChange], request: PromptRequest) -> PromptRequest:
         while not self.is_open:
             await self._is_open.wait()
         if isinstance(self.outcome, SessionLost):
             raise self.outcome.error
         self._sent[turn] = _Sent(request=request, entries=len(self.state.entries))
+        return replace(request, session_id=self.id)  # another one, if it was opened anew
+
+    async def _send_prompt(self, turn: Turn[TurnChange], request: PromptRequest) -> Any:
+        """Send a prompt; once more if the agent does not know the session, and cannot have worked on it."""
+        self._was_prompted = True
+        heard, openings, state = self._heard, self._openings, self.state
+        try:
+            return await super()._send_prompt(turn, request)
+        except RequestError as error:
+            if self.on_forgotten is None or not self.is_kept or not is_unknown_session(error, self.id):
+                raise
+            failure = error
+        await self._found(turn, failure, has_worked=heard != self._heard, is_first=openings == self._openings)
+        if self.state is not state:
+            self._show_prompt(request)
+        return await super()._send_prompt(turn, replace(request, session_id=self.id))
+
+    async def _found(
+        self, turn: Turn[TurnChange], failure: RequestError, *, has_worked: bool, is_first: bool
+    ) -> None:
+        """Wait until the session is open again, which the first of its turns begins. Raises what ends the turn then."""
+        sent = self._sent.pop(turn)
+        self._left.set()
+        waiting = self._interrupted if has_worked else self._refused
+        waiting[turn] = sent
+        try:
+            if self.is_open and is_first:
+                self._forget(failure)
+            await self._is_open.wait()
+        finally:
+            del waiting[turn]
+        outcome = self.outcome
+        if has_worked and outcome is not None:
+            raise TurnInterruptedError(failure, prompt=sent.request, outcome=outcome, in_replay=sent.in_replay)
+        if isinstance(outcome, SessionLost):
+            raise outcome.error
+        self._sent[turn] = sent
+
+    def _forget(self, reason: RequestError) -> None:
+        self._is_open.clear()
+        self.outcome = None
+        self.cancel_questions()
+        self.report(SessionForgotten(reason=reason))
+        self._end_calls()
+        if self.on_forgotten is not None:
+            self.on_forgotten()
+
+    async def _cancel_turn(self, turn: Turn[TurnChange]) -> None:
+        if turn in self._refused:
+            turn.drop()
+        else:
+            await super()._cancel_turn(turn)
+
+    def _idle_limit(self, seconds: float) -> float:
+        return super()._idle_limit(seconds) if self.is_open else math.inf
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
         try:
@@ -151,30 +229,29 @@ class KeptSession(Session):
         self._is_told = True
         prompts = tuple(sent.request for sent in self._interrupted.values())
         self.report(ConnectionLost(reason=reason, prompts=prompts))
+        self._end_calls()
+
+    def _end_calls(self) -> None:
         for call in self.state.tool_calls:
             if call.status not in FINAL:
                 call.status = INTERRUPTED
                 self.report(ToolCallChange(call=call, has_ended=True))
 
-    async def go_on(self, client: KeptClient, *, prefer: Literal["resume", "load"]) -> None:
+    async def go_on(self, client: KeptClient, policy: RecoveryPolicy) -> None:
         """Open the session again with another client.
 
         Raises what that raises, and `RecoveryError` if the agent cannot; then the state stays as it was.
         """
-        ways = reopening_ways(client.agent)
-        if not ways:
-            raise RecoveryError("the agent has neither session/resume nor session/load")
-        ways.sort(key=lambda way: way != prefer)
-        before, settings = self.state, SessionSettings(self.state)
+        before, key, settings = self.state, self.id, SessionSettings(self.state)
         self.join(client)
         self._is_reopening = True
         try:
-            by = await self._reopen_by(client, ways)
+            by = await self._reopen_by(client, await self._ways(client, policy))
             await self._restore(client, settings)
         except BaseException:
-            self.state = before
             if client.sessions.get(self.id) is self:  # it was opened, and what follows has failed
                 del client.sessions[self.id]
+            self.state, self.id = before, key
             raise
         finally:
             self._is_reopening = False
@@ -184,30 +261,60 @@ class KeptSession(Session):
         else:
             await super().close()
 
-    async def _reopen_by(
-        self, client: KeptClient, ways: Sequence[Literal["resume", "load"]]
-    ) -> Literal["resume", "load"]:
+    async def _ways(self, client: KeptClient, policy: RecoveryPolicy) -> Sequence[Way]:
+        """How to open it again, in this order. Waits for the time in which it must not be loaded, if there is no other."""
+        ways: list[Way] = [*reopening_ways(client.agent)]
+        ways.sort(key=lambda way: way != policy.prefer)
+        is_empty = self.opened_at is not None and not self._was_prompted
+        if is_empty or policy.anew:
+            ways.append("new")
+        if not ways:
+            raise RecoveryError("the agent has neither session/resume nor session/load")
+        rest = 0.0 if self.opened_at is None else self.opened_at + policy.young_seconds - _now()
+        if rest <= 0 or "load" not in ways:
+            return ways
+        if others := [way for way in ways if way == "resume" or (way == "new" and is_empty)]:
+            return others
+        self.report(ReopeningLater(seconds=rest))
+        await client.pause(rest)
+        return ways
+
+    async def _reopen_by(self, client: KeptClient, ways: Sequence[Way]) -> Way:
         """Open it in the first way that the agent has, and not only advertises; returns that."""
-        before = self.state
-        for by in ways[:-1]:
+        before, left = self.state, [*ways]
+        while True:
+            by = left.pop(0)
             try:
                 await self._reopen(client, by)
-            except MethodNotFoundError:
+            except RequestError as error:
+                if not isinstance(error, MethodNotFoundError):
+                    left = [way for way in left if way == "new" and error.code != _LOGIN]
+                if not left:
+                    raise
                 self.state = before
             else:
                 return by
-        await self._reopen(client, ways[-1])
-        return ways[-1]
 
-    async def _reopen(self, client: KeptClient, by: Literal["resume", "load"]) -> None:
+    async def _reopen(self, client: KeptClient, by: Way) -> None:
         before = self.state
+        if client.sessions.get(self.id) is self:  # the connection goes on, and the agent has lost it
+            del client.sessions[self.id]
         if by == "load":
             self.state = SessionState(self.id, max_bytes=client.max_state_bytes)  # nobody is told of the replay
-        await client.reopen(self, by)
+        self._is_resuming = by == "resume"
+        try:
+            await client.reopen(self, by)
+        finally:
+            self._is_resuming = False
         if self.state.is_full:
             raise self.full()
         if by == "load" and self._interrupted:
             self._find_prompts(before)
+
+    def renew(self, session_id: str) -> None:
+        """Have another id, and an empty state."""
+        self.id, self._was_prompted = session_id, False
+        self.state = SessionState(session_id, max_bytes=self._client.max_state_bytes)
 
     def _find_prompts(self, before: SessionState) -> None:
         prompts = [*self._interrupted.values()]
@@ -228,6 +335,7 @@ class KeptSession(Session):
         if self.is_kept:
             self.report(outcome)
         self._is_told = False
+        self._openings += 1
         self._is_open.set()
 
     def try_again(self) -> None:
@@ -235,6 +343,16 @@ class KeptSession(Session):
         if isinstance(self.outcome, SessionLost):
             self.outcome, self._is_told = None, True
             self._is_open.clear()
+
+    def begin_again(self) -> None:
+        """Let prompts wait until the session is opened again, if no turn runs."""
+        if self.is_open and not self.has_turns and not self._sent:
+            self.outcome, self._is_told = None, True
+            self._is_open.clear()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class KeptClient(SessionClient):
@@ -250,25 +368,63 @@ class KeptClient(SessionClient):
 
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
-        self._reopened: KeptSession | None = None
+        self._reopened: dict[str, KeptSession] = {}
+        self._one_by_one = asyncio.Lock()
         self.end: ConnectionClosed | None = None
         """How the connection has ended; None while it goes on."""
         self._has_ended = asyncio.Event()
 
     def new_session(self, session_id: str, cwd: str) -> KeptSession:
         """A session without a state yet; one that is opened again has the state that it is to go on with."""
-        if self._reopened is not None and self._reopened.id == session_id:
-            return self._reopened
-        return KeptSession(self, session_id, cwd)
+        return self._reopened.get(session_id) or KeptSession(self, session_id, cwd)
 
-    async def reopen(self, session: KeptSession, by: Literal["resume", "load"]) -> None:
+    async def reopen(self, session: KeptSession, by: Way) -> None:
         """Open a session of an earlier connection again: for a `SessionKeeper`."""
-        self._reopened = session
+        if by == "new":
+            await self._reopen_anew(session)
+            return
+        key = session.id
+        self._reopened[key] = session
         call: Any = self.resume if by == "resume" else self.load
         try:
-            await call(session.id, session.cwd, mcp_servers=session.mcp_servers, directories=session.directories)
+            await call(key, session.cwd, mcp_servers=session.mcp_servers, directories=session.directories)
         finally:
-            self._reopened = None
+            del self._reopened[key]
+
+    async def _reopen_anew(self, session: KeptSession) -> None:
+        directories = [*session.directories] if session.directories else UNSET
+        request = NewSessionRequest(
+            cwd=session.cwd, mcp_servers=[*session.mcp_servers], additional_directories=directories
+        )
+
+        async def call() -> Any:
+            result = await self._send_opening(request, self.agent.session_new)
+            session.renew(result.session_id)
+            self._reopened[session.id] = session
+            return result
+
+        try:
+            await self.open_with(call(), session.cwd)
+        finally:
+            self._reopened.pop(session.id, None)
+        session.opened_at = _now()
+
+    async def _send_opening(self, request: Any, send: Any) -> Any:
+        """Send a request that opens a session again, one after the other; what is replayed later may overlap."""
+        async with self._one_by_one:
+            return await send(request)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the connection ends; raises its reason then."""
+        try:
+            await asyncio.wait_for(self._has_ended.wait(), seconds)
+        except asyncio.TimeoutError:
+            return
+        raise self.end or ConnectionClosed("the connection was left")
+
+    def leave(self) -> None:
+        """Tell the keeper to end the connection."""
+        self._has_ended.set()
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """End all questions, and the turns of sessions that are not kept."""
@@ -276,8 +432,7 @@ class KeptClient(SessionClient):
         self.end = reason
         self._has_ended.set()
 
-    async def ended(self) -> ConnectionClosed:
-        """Wait for the end of the connection; returns its reason."""
-        while self.end is None:
-            await self._has_ended.wait()
+    async def ended(self) -> ConnectionClosed | None:
+        """Wait for the end of the connection; returns its reason, or None if `leave` was called."""
+        await self._has_ended.wait()
         return self.end

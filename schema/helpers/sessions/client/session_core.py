@@ -18,6 +18,7 @@ from .memory import memory_of
 from .permission_subjects import tool_call_id_of
 from .permissions import permission_cancelled
 from .prompt_turns import SessionFullError, Turn
+from .replays import REPLAYED, Quiet
 from .session_entries import FINAL, ToolCall
 
 __all__ = ["ConnectionChange", "PermissionAsked", "TurnStalledError"]
@@ -63,7 +64,10 @@ class SessionCore(Generic[S, Ch]):
         self.cwd = cwd
         self.state = state
         """The state of the session, as the agent has reported it."""
+        self.opened_at: float | None = None
+        """When a request for a new session has made it, by the clock of the event loop; None if it may be older."""
         self.idle_time = IdleTime(self._idle_limit)
+        self.quiet = Quiet()
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
         self._first_entry = 0  # the number of entries when the first of them began
@@ -119,8 +123,23 @@ class SessionCore(Generic[S, Ch]):
         """Go on with another client, after the connection of this one has ended."""
         self._client = client
 
-    async def _ready(self, turn: Turn[Ch], request: PromptRequest) -> None:
-        """Called before a prompt is sent, when it is its turn; what it raises ends the turn."""
+    def heard(self, update: Any = None) -> bool:
+        """Note that the agent has sent an update of the session, or a request about it; false if it does not count."""
+        self.idle_time.heard()
+        if update is not None and update.session_update in REPLAYED:
+            self.quiet.heard()
+        return True
+
+    async def _ready(self, turn: Turn[Ch], request: PromptRequest) -> PromptRequest:
+        """Called before a prompt is sent, when it is its turn; returns what to send. What it raises ends the turn."""
+        return request
+
+    def _show_prompt(self, request: PromptRequest) -> None:
+        """Add a prompt to the conversation, if agents need not report it."""
+
+    async def _send_prompt(self, turn: Turn[Ch], request: PromptRequest) -> Any:
+        """Send a prompt that was shown; returns the response."""
+        return await self._client.agent.session_prompt(request)
 
     async def _play(self, turn: Turn[Ch], request: PromptRequest) -> tuple[str, str]:
         """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""
@@ -216,6 +235,7 @@ class SessionCore(Generic[S, Ch]):
     def lose(self, reason: Exception) -> None:
         """End everything that waits: the connection has ended."""
         self.cancel_questions()
+        self.quiet.lose(reason)
 
 
 class Early:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from inspect import isawaitable
@@ -42,6 +43,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """The memory for what the agent reports in a session. Above it, the session is given up: its turns raise
     `SessionFullError`."""
 
+    quiet_seconds: float = 0.5
+    """How long a session that is opened again must have been quiet, after the response, before it counts as open: some
+    agents answer first, and replay the conversation then. What they say for a minute without a pause is new."""
     call_seconds: float | None = 3600.0
     """How long the agent may be silent in a turn with `idle_seconds` while a tool call of it has no final status; None
     for any time. Agents run commands that say nothing until they end, and some never tell the end of a call."""
@@ -71,7 +75,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         request = NewSessionRequest(
             cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
         )
-        return await self.open_with(self.agent.session_new(request), cwd)
+        session = await self.open_with(self.agent.session_new(request), cwd)
+        session.opened_at = asyncio.get_running_loop().time()
+        return session
 
     async def open_with(self, call: Awaitable[Any], cwd: str) -> Sn:
         """Open the session of a call that makes one; what is reported before its answer is kept, up to 8 MiB."""
@@ -144,8 +150,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if session is None:
             self._early.add(params.session_id, params)
         else:
-            session.idle_time.heard()
-            session.state.update(params)
+            if session.heard(params.update):
+                session.state.update(params)
             if session.state.is_full:
                 self._give_up(session)
 
@@ -164,6 +170,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         raw: Any = params
         said: Any = raw.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
         name = said if isinstance(said, str) else None
+        if name is not None and (about := self.sessions.get(name)) is not None:
+            about.heard()
         try:
             with self.open_requests.opened(name):
                 return await answer
@@ -203,7 +211,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         earlier = self.sessions.get(request.session_id)
         session = self._opened(request.session_id, request.cwd)
         try:
-            session.state.apply(await send(request))
+            session.state.apply(await self._send_opening(request, send))
+            await session.quiet.wait(self.quiet_seconds)
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
@@ -213,6 +222,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if earlier is not None:
             earlier.lose(RuntimeError("the session was opened again"))
         return session
+
+    async def _send_opening(self, request: Any, send: Any) -> Any:
+        """Send a request that opens a session again; returns the response."""
+        return await send(request)
 
     def _opened(self, session_id: str, cwd: str) -> Sn:
         session = self.sessions[session_id] = self.new_session(session_id, cwd)
