@@ -42,11 +42,11 @@ class Quiet:
 
     async def wait(self, seconds: float) -> None:
         """Wait until nothing has come for so long. Raises the error of `lose`."""
-        now = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
         self._is_lost = is_lost = asyncio.Event()
-        self._heard_at, most = now(), now() + _MOST_SECONDS
+        self._heard_at, most = loop.time(), loop.time() + _MOST_SECONDS
         try:
-            while self._error is None and (rest := min(self._heard_at + seconds, most) - now()) > 0:
+            while self._error is None and (rest := min(self._heard_at + seconds, most) - loop.time()) > 0:
                 try:
                     await asyncio.wait_for(is_lost.wait(), rest)
                 except asyncio.TimeoutError:
