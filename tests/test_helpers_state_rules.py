@@ -73,9 +73,7 @@ def test_a_question_about_a_call_that_has_ended_is_about_another(packages: Packa
 @pytest.mark.every_python
 @PROTOCOLS
 @pytest.mark.parametrize("first", ["question", "end"])
-def test_the_first_news_of_a_call_may_be_its_question_or_its_end(
-    packages: Packages, protocol: int, first: str
-) -> None:
+def test_the_first_news_of_a_call_may_be_its_question_or_its_end(packages: Packages, protocol: int, first: str) -> None:
     """gemini-cli reports no start of a call."""
     said = asking(protocol, title="Run") if first == "question" else None
     end = update("tool_call_update", toolCallId="c1", status="completed", title="Run")

@@ -59,7 +59,7 @@ async def turn_of(agent: Any, session: Any) -> None:
 
 @pytest.mark.parametrize("by", ["load", "resume"])
 def test_a_session_is_open_when_it_is_quiet(acp: ModuleType, version: int, by: str) -> None:
-    """gemini-cli answers after the first part. What comes late begins the time anew; what is no conversation does not."""
+    """gemini-cli answers after the first part. A part that comes late begins the time anew, and nothing else does."""
 
     async def main() -> None:
         async with stage(acp, version, quiet_seconds=QUIET) as play:

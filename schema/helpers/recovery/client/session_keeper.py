@@ -14,7 +14,8 @@ from ..decision import explains
 from ..dispatch import ConnectionClosed
 from ..spawn import AgentConnection
 from ..types import McpServer
-from .kept_client import KeptClient, KeptSession
+from .keeping_client import KeptClient
+from .kept_session import KeptSession
 from .recovery_changes import Reconnecting, SessionLost
 from .recovery_policy import Outages, RecoveryError, RecoveryPolicy
 from .session_client import Session

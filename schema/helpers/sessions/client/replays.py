@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 __all__: list[str] = []
@@ -47,10 +48,8 @@ class Quiet:
         self._heard_at, most = loop.time(), loop.time() + _MOST_SECONDS
         try:
             while self._error is None and (rest := min(self._heard_at + seconds, most) - loop.time()) > 0:
-                try:
+                with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(is_lost.wait(), rest)
-                except asyncio.TimeoutError:
-                    pass  # time to look
             if self._error is not None:
                 raise self._error
         finally:

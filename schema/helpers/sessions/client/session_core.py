@@ -166,7 +166,8 @@ class SessionCore(Generic[S, Ch]):
         """How long the agent may be silent now, where `seconds` is what a turn says."""
         if self._client.open_requests.is_about(self.id):
             return math.inf
-        if any(each.status not in FINAL for each in self.state.entries[self._first_entry :] if isinstance(each, ToolCall)):
+        recent = self.state.entries[self._first_entry :]
+        if any(isinstance(each, ToolCall) and each.status not in FINAL for each in recent):
             limit: float | None = self._client.call_seconds
             return math.inf if limit is None else max(seconds, limit)
         return seconds

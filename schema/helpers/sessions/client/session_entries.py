@@ -336,7 +336,7 @@ class SessionBase:
         return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in FINAL and not was_final)
 
     def _ask_about(self, kind: type[C], said: Any) -> ToolCallChange[C]:
-        """Apply what a question says about a tool call: what it does not name, names by nothing, or knows less of, stays.
+        """Apply what a question says about a tool call; what it leaves empty, or knows less of, stays.
 
         An input is what was reported and what the question says: agents tell a part in each. A call that has ended is
         another one, with an id that is used again.

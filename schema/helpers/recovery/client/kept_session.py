@@ -1,4 +1,4 @@
-"""Sessions that go on with another connection, and the client that opens them: `SessionKeeper` keeps both."""
+"""Sessions that go on with another connection, or that their agent has forgotten: `SessionKeeper` opens them again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from .._base import UNSET
-from ..client import RemoteAgent
 from ..dispatch import ConnectionClosed
 from ..errors import MethodNotFoundError, RequestError
-from ..types import McpServer, NewSessionRequest, PromptRequest
+from ..types import McpServer, PromptRequest
 from .forgotten_sessions import is_unknown_session
 from .prompt_turns import Turn
 from .recovery_changes import (
@@ -25,17 +23,21 @@ from .recovery_changes import (
     count_in_replay,
 )
 from .recovery_policy import RecoveryError, RecoveryPolicy
-from .session_client import Session, SessionClient, TurnChange
-from .session_core import logger
 from .replays import REPLAYED
+from .session_client import Session, TurnChange
+from .session_core import logger
 from .session_entries import FINAL, ToolCallChange
 from .session_reopening import INTERRUPTED, SessionSettings, reopening_ways
 from .session_state import SessionState
 
-__all__ = ["KeptClient"]
+if TYPE_CHECKING:
+    from .keeping_client import KeptClient
+
+__all__: list[str] = []
 
 _LOGIN = -32000
 Way = Literal["resume", "load", "new"]
+
 
 @dataclass(eq=False, kw_only=True)
 class _Sent:
@@ -111,7 +113,7 @@ class KeptSession(Session):
             self.outcome = None
 
     def heard(self, update: Any = None) -> bool:
-        """Note what the agent sends. While the session is resumed, nothing is added to the conversation, which is there."""
+        """Note what the agent sends. While the session is resumed, nothing is added to the conversation: it is there."""
         super().heard(update)
         is_work = update is None or update.session_update in REPLAYED
         self._heard += is_work
@@ -142,9 +144,7 @@ class KeptSession(Session):
             self._show_prompt(request)
         return await super()._send_prompt(turn, replace(request, session_id=self.id))
 
-    async def _found(
-        self, turn: Turn[TurnChange], failure: RequestError, *, has_worked: bool, is_first: bool
-    ) -> None:
+    async def _found(self, turn: Turn[TurnChange], failure: RequestError, *, has_worked: bool, is_first: bool) -> None:
         """Wait until the session is open again, which the first of its turns begins. Raises what ends the turn then."""
         sent = self._sent.pop(turn)
         self._left.set()
@@ -262,7 +262,7 @@ class KeptSession(Session):
             await super().close()
 
     async def _ways(self, client: KeptClient, policy: RecoveryPolicy) -> Sequence[Way]:
-        """How to open it again, in this order. Waits for the time in which it must not be loaded, if there is no other."""
+        """How to open it again, in this order. If it can only be loaded, this waits until it may be."""
         ways: list[Way] = [*reopening_ways(client.agent)]
         ways.sort(key=lambda way: way != policy.prefer)
         is_empty = self.opened_at is not None and not self._was_prompted
@@ -270,7 +270,7 @@ class KeptSession(Session):
             ways.append("new")
         if not ways:
             raise RecoveryError("the agent has neither session/resume nor session/load")
-        rest = 0.0 if self.opened_at is None else self.opened_at + policy.young_seconds - _now()
+        rest = 0.0 if self.opened_at is None else self.opened_at + policy.young_seconds - now()
         if rest <= 0 or "load" not in ways:
             return ways
         if others := [way for way in ways if way == "resume" or (way == "new" and is_empty)]:
@@ -351,88 +351,5 @@ class KeptSession(Session):
             self._is_open.clear()
 
 
-def _now() -> float:
+def now() -> float:
     return asyncio.get_running_loop().time()
-
-
-class KeptClient(SessionClient):
-    """The base of a client whose sessions a `SessionKeeper` keeps: there is one for each connection.
-
-        class Chat(KeptClient):
-            async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> ...:
-                return select_permission(request, "allow_once")
-
-    What one connection has to leave to the next, such as rules or files, is for all of them: make it outside. An
-    override of `connection_closed` calls it with `super()`.
-    """
-
-    def __init__(self, agent: RemoteAgent) -> None:
-        super().__init__(agent)
-        self._reopened: dict[str, KeptSession] = {}
-        self._one_by_one = asyncio.Lock()
-        self.end: ConnectionClosed | None = None
-        """How the connection has ended; None while it goes on."""
-        self._has_ended = asyncio.Event()
-
-    def new_session(self, session_id: str, cwd: str) -> KeptSession:
-        """A session without a state yet; one that is opened again has the state that it is to go on with."""
-        return self._reopened.get(session_id) or KeptSession(self, session_id, cwd)
-
-    async def reopen(self, session: KeptSession, by: Way) -> None:
-        """Open a session of an earlier connection again: for a `SessionKeeper`."""
-        if by == "new":
-            await self._reopen_anew(session)
-            return
-        key = session.id
-        self._reopened[key] = session
-        call: Any = self.resume if by == "resume" else self.load
-        try:
-            await call(key, session.cwd, mcp_servers=session.mcp_servers, directories=session.directories)
-        finally:
-            del self._reopened[key]
-
-    async def _reopen_anew(self, session: KeptSession) -> None:
-        directories = [*session.directories] if session.directories else UNSET
-        request = NewSessionRequest(
-            cwd=session.cwd, mcp_servers=[*session.mcp_servers], additional_directories=directories
-        )
-
-        async def call() -> Any:
-            result = await self._send_opening(request, self.agent.session_new)
-            session.renew(result.session_id)
-            self._reopened[session.id] = session
-            return result
-
-        try:
-            await self.open_with(call(), session.cwd)
-        finally:
-            self._reopened.pop(session.id, None)
-        session.opened_at = _now()
-
-    async def _send_opening(self, request: Any, send: Any) -> Any:
-        """Send a request that opens a session again, one after the other; what is replayed later may overlap."""
-        async with self._one_by_one:
-            return await send(request)
-
-    async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the connection ends; raises its reason then."""
-        try:
-            await asyncio.wait_for(self._has_ended.wait(), seconds)
-        except asyncio.TimeoutError:
-            return
-        raise self.end or ConnectionClosed("the connection was left")
-
-    def leave(self) -> None:
-        """Tell the keeper to end the connection."""
-        self._has_ended.set()
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End all questions, and the turns of sessions that are not kept."""
-        await super().connection_closed(reason)
-        self.end = reason
-        self._has_ended.set()
-
-    async def ended(self) -> ConnectionClosed | None:
-        """Wait for the end of the connection; returns its reason, or None if `leave` was called."""
-        await self._has_ended.wait()
-        return self.end
