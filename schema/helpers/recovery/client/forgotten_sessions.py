@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..errors import RequestError
 
@@ -32,8 +32,9 @@ def is_unknown_session(error: RequestError, session_id: str) -> bool:
 def _texts(error: RequestError) -> list[str]:
     """The message, and the texts that the data have at the top."""
     data: Any = error.data
+    values: list[Any] = [data]
     if is_dataclass(data):  # protocol 2 says what it has
-        values: list[Any] = [getattr(data, each.name) for each in fields(data)]
-    else:
-        values = [*data.values()][:20] if isinstance(data, dict) else [data]
+        values = [getattr(data, each.name) for each in fields(data)]
+    elif isinstance(data, dict):
+        values = [*cast("dict[str, Any]", data).values()][:20]
     return [each[:_MOST] for each in (error.message, *values) if isinstance(each, str)]

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..dispatch import ConnectionClosed
 from ..errors import MethodNotFoundError, RequestError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _LOGIN = -32000
-Way = Literal["resume", "load", "new"]
+Way: TypeAlias = Literal["resume", "load", "new"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -113,7 +113,7 @@ class KeptSession(Session):
             self.outcome = None
 
     def heard(self, update: Any = None) -> bool:
-        """Note what the agent sends. While the session is resumed, nothing is added to the conversation: it is there."""
+        """Note what the agent sends. While the session is resumed, nothing is added to the conversation."""
         super().heard(update)
         is_work = update is None or update.session_update in REPLAYED
         self._heard += is_work
@@ -273,7 +273,8 @@ class KeptSession(Session):
         rest = 0.0 if self.opened_at is None else self.opened_at + policy.young_seconds - now()
         if rest <= 0 or "load" not in ways:
             return ways
-        if others := [way for way in ways if way == "resume" or (way == "new" and is_empty)]:
+        others: list[Way] = [way for way in ways if way == "resume" or (way == "new" and is_empty)]
+        if others:
             return others
         self.report(ReopeningLater(seconds=rest))
         await client.pause(rest)
@@ -281,7 +282,8 @@ class KeptSession(Session):
 
     async def _reopen_by(self, client: KeptClient, ways: Sequence[Way]) -> Way:
         """Open it in the first way that the agent has, and not only advertises; returns that."""
-        before, left = self.state, [*ways]
+        before = self.state
+        left: list[Way] = [*ways]
         while True:
             by = left.pop(0)
             try:

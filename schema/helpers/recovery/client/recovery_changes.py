@@ -57,7 +57,7 @@ class SessionForgotten(ConnectionChange):
 
 @dataclass(frozen=True, kw_only=True)
 class ReopeningLater(ConnectionChange):
-    """The session is loaded when it is `RecoveryPolicy.young_seconds` old: some agents spoil one by loading it before."""
+    """The session is loaded when it is `young_seconds` old: some agents spoil one that they load earlier."""
 
     seconds: float
     """The time until then."""

@@ -214,7 +214,7 @@ FINAL: Final = ("completed", "failed", "cancelled")
 """The statuses of tool calls that have ended."""
 
 
-_NOTHING: Final = (None, "", [], {})
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 
 
 def _progress(status: str) -> int:
@@ -350,9 +350,10 @@ class SessionBase:
         for name in ("title", "name", "kind", "content", "locations", "raw_input", "raw_output"):
             if getattr(call, name) in _NOTHING:
                 setattr(call, name, getattr(before, name))
-        if isinstance(before.raw_input, dict) and isinstance(call.raw_input, dict):
-            said_of_it = {name: value for name, value in call.raw_input.items() if value not in _NOTHING}
-            call.raw_input = {**before.raw_input, **said_of_it}
+        known, said_of_it = before.raw_input, call.raw_input
+        if isinstance(known, dict) and isinstance(said_of_it, dict):
+            more = {name: value for name, value in cast("dict[str, Any]", said_of_it).items() if value not in _NOTHING}
+            call.raw_input = {**cast("dict[str, Any]", known), **more}
         call.status = max(before.status, call.status, key=_progress)
         return ToolCallChange(call=call, has_ended=call.status in FINAL)
 
