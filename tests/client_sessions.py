@@ -136,7 +136,7 @@ async def stage(
     """A client that has called `initialize`; `attributes` are those of its class. At the end nothing is left."""
     before = asyncio.all_tasks()
     helpers = helpers_of(acp)
-    kind = type("Chat", bases or (helpers.SessionClient,), attributes)
+    kind = type("Chat", bases or (helpers.SessionClient,), {"quiet_seconds": 0.0, **attributes})
     near, far = acp.memory_transports(100_000)
     agent = HandAgent(far, version)
     async with (connection := acp.connect(kind, near)):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.client_sessions import HELLO, HandAgent, helpers_of, until
 
-QUICK = {"first_seconds": 0.0, "crashes": 1000, "attempts": 3}
+QUICK = {"first_seconds": 0.0, "crashes": 1000, "attempts": 3, "young_seconds": 0.0}
 """A policy that does not wait."""
 
 
@@ -30,7 +30,8 @@ class Play:
         def session_changed(_: Any, session: Any, change: Any) -> None:
             self.between.append((session, change))
 
-        self._kind = type("Kept", (self.helpers.KeptClient,), {"session_changed": session_changed, **attributes})
+        quick = {"session_changed": session_changed, "quiet_seconds": 0.0}
+        self._kind = type("Kept", (self.helpers.KeptClient,), {**quick, **attributes})
 
     def connect(self) -> Any:
         """A way to connect, for the keeper."""

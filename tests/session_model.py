@@ -32,6 +32,8 @@ class Said(NamedTuple):
     key: tuple[str, str]
     changes: Mapping[str, Json] = {}
     item: Json = None
+    asks: bool = False
+    """True for a question, which takes nothing back."""
 
 
 def expected(events: list[Event], protocol: int) -> Json:
@@ -83,7 +85,7 @@ def _entries_1(events: list[Event]) -> list[Said]:
                 said = [each._replace(key=named) if each.key == prompt else each for each in said]
                 order[-1] = prompt = named
         elif event.method == "session/request_permission":
-            new = _question(event.params["toolCall"])
+            new = _question(event.params["toolCall"])._replace(asks=True)
         elif tag in ("tool_call", "tool_call_update"):
             new = _tool(update)
         elif tag.endswith("_chunk") and tag.removesuffix("_chunk") in KINDS:
@@ -125,7 +127,9 @@ def _entries_2(events: list[Event]) -> list[Said]:
         name = tag.removesuffix("_chunk")
         if event.method == "session/request_permission":
             subject = event.params.get("subject") or {}
-            said.append(_question(subject["toolCall"]) if subject.get("type") == "tool_call" else None)
+            said.append(
+                _question(subject["toolCall"])._replace(asks=True) if subject.get("type") == "tool_call" else None
+            )
         elif name in KINDS:
             key = (KINDS[name], "id " + update["messageId"])
             said.append(Said(key, update) if name == tag else Said(key, item=update["content"]))
@@ -175,7 +179,10 @@ def _entry(key: tuple[str, str], said: list[Said], protocol: int) -> Json:
     kind, name = key
     entry = {"is": kind, "id": name[3:] if name.startswith("id ") else ""}
     keeps = kind == "ToolCall" and protocol == 1
-    changes = [{name: value for name, value in each.changes.items() if not (keeps and value is None)} for each in said]
+    changes: list[dict[str, Json]] = []
+    for each in said:
+        told = {name: value for name, value in each.changes.items() if not ((keeps or each.asks) and value is None)}
+        changes.append(_asked(told, changes) if each.asks and changes else told)
     entry["_meta"] = _meta(changes)
     if kind == "ToolCall":
         fields = {**(TOOL_FIELDS if protocol == 1 else TOOL_FIELDS_2), "rawInput": None, "rawOutput": None}
@@ -184,6 +191,23 @@ def _entry(key: tuple[str, str], said: list[Said], protocol: int) -> Json:
     entry |= {name: _last(changes, name, default) for name, default in fields.items()}
     items = "summary" if kind == "Compaction" else "content"
     return {**entry, items: _items(said, changes, items)}
+
+
+def _asked(told: dict[str, Json], changes: list[dict[str, Json]]) -> dict[str, Json]:
+    """What a question adds to what is known of a call: nothing that is less. One that has ended is another call."""
+    ends, status = ("completed", "failed", "cancelled"), _last(changes, "status", "pending")
+    if status in ends:
+        return told
+    rank = {"pending": 0, **dict.fromkeys(ends, 2)}
+    if rank.get(told.get("status", status), 1) <= rank.get(status, 1):
+        told.pop("status", None)
+    whole = ("_meta", "capabilities")  # merged by key; of the client's side
+    found = {name: value for name, value in told.items() if name in whole or value not in (None, "", [], {})}
+    known = _last(changes, "rawInput", None)
+    if isinstance(known, dict) and isinstance(found.get("rawInput"), dict):
+        more = {name: value for name, value in found["rawInput"].items() if value not in (None, "", [], {})}
+        found["rawInput"] = {**known, **more}
+    return found
 
 
 def _last(changes: Iterable[Mapping[str, Json]], name: str, default: Json) -> Json:

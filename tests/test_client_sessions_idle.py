@@ -170,11 +170,116 @@ def test_an_open_request_is_no_silence(acp: ModuleType, version: int, question: 
             may_answer.set()
             while (await play.agent.receive()).get("id") != "q":
                 pass
+            if question == "permission":  # the call goes on until its end
+                await idle(1.5 * LIMIT)
+                assert not asking.done()
+                await play.agent.tool("completed")
+                await play.barrier()
             await idle(0.9 * LIMIT)
             assert play.agent.read == []
             assert not asking.done()
             await idle(0.2 * LIMIT)
             await ended(play, request, asking)
+
+    run_jumping(main())
+
+
+@pytest.mark.parametrize("status", ["pending", "in_progress"])
+def test_a_tool_call_without_an_end_is_no_silence(acp: ModuleType, version: int, status: str) -> None:
+    """Agents run commands that say nothing, and some leave the call at `pending` until then. Its end is life."""
+
+    async def main() -> None:
+        async with stage(acp, version) as play:
+            session = await play.opened()
+            asking = asyncio.ensure_future(session.ask("Build it", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            await play.agent.tool("pending")
+            await play.agent.tool(status)
+            await play.barrier()
+            for _ in range(5):
+                await idle(1.5 * LIMIT)
+            assert not asking.done()
+            await play.agent.tool("completed")
+            await play.agent.tool("completed", "other")
+            await play.barrier()
+            await idle(0.9 * LIMIT)
+            assert play.agent.read == []
+            assert not asking.done()
+            await idle(0.2 * LIMIT)
+            error = await ended(play, request, asking)
+            assert str(error) == "the agent has been idle for 30 s: the turn was cancelled"
+
+    run_jumping(main())
+
+
+@pytest.mark.parametrize("seconds", [3 * LIMIT, LIMIT / 2, None])
+def test_silence_during_a_tool_call_has_a_limit_of_its_own(
+    acp: ModuleType, version: int, seconds: float | None
+) -> None:
+    """Which is at least that of the turn; what the agent says begins it anew."""
+
+    async def main() -> None:
+        async with stage(acp, version, call_seconds=seconds) as play:
+            session = await play.opened()
+            asking = asyncio.ensure_future(session.ask("Build it", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            await play.agent.tool("pending")
+            await play.barrier()
+            limit = 30 * LIMIT if seconds is None else max(LIMIT, seconds)
+            await idle(0.9 * limit)
+            await play.agent.say("still at it")
+            await play.barrier()
+            await idle(0.9 * limit)
+            assert not asking.done()
+            assert play.agent.read == []
+            await idle(0.2 * limit)
+            if seconds is None:
+                await play.agent.end(request)
+                assert await asking == "still at it"
+            else:
+                error = await ended(play, request, asking)
+                assert str(error) == f"the agent has been idle for {limit:g} s: the turn was cancelled"
+
+    run(main(), seconds=400 * LIMIT)
+
+
+def test_a_call_of_an_earlier_turn_does_not_count(acp: ModuleType, version: int) -> None:
+    """Some calls get no end: codex tells none of a command that it goes on with."""
+
+    async def main() -> None:
+        async with stage(acp, version) as play:
+            session = await play.opened()
+            asking = asyncio.ensure_future(session.ask("Run it", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            await play.agent.tool("in_progress")
+            await play.agent.end(request)
+            await asking
+            asking = asyncio.ensure_future(session.ask("And now?", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            await play.barrier()
+            await idle(1.1 * LIMIT)
+            await ended(play, request, asking)
+
+    run_jumping(main())
+
+
+def test_a_call_counts_for_all_turns_of_its_time(packages: Packages) -> None:
+    """In protocol 2 a prompt that waits is sent, perhaps after the call has begun."""
+
+    async def main() -> None:
+        async with stage(packages(V2, roles=(Role.CLIENT,)), 2) as play:
+            session = await play.opened()
+            first = asyncio.ensure_future(session.ask("one"))
+            await play.agent.prompted()
+            await play.agent.tool("in_progress")
+            await play.barrier()
+            second = asyncio.ensure_future(session.ask("two", idle_seconds=LIMIT))
+            request = await play.agent.prompted()
+            await play.barrier()
+            await idle(1.1 * LIMIT)
+            assert not second.done()
+            await play.agent.end(request)
+            await asyncio.gather(first, second)
 
     run_jumping(main())
 

@@ -31,6 +31,56 @@ PROTOCOLS = pytest.mark.parametrize("protocol", [1, 2])
 V1_BASES = pytest.mark.parametrize("sources", [V1, OLD], ids=["v1", "old v1"])
 
 
+def asking(protocol: int, **call: Any) -> Event:
+    """A question about the call c1."""
+    about = {"toolCallId": "c1", **call}
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    subject: Any = {"toolCall": about} if protocol == 1 else {"subject": {"type": "tool_call", "toolCall": about}}
+    title: Any = {} if protocol == 1 else {"title": "May I?"}
+    return Event("session/request_permission", {"sessionId": SESSION, "options": options, **title, **subject})
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+def test_a_question_takes_nothing_back(packages: Packages, protocol: int) -> None:
+    """What it leaves empty, or knows less of; opencode asks with a part of the input, and nulls and empty lists."""
+    known = {"rawInput": {"cwd": "/work"}, "locations": [{"path": "/work"}], "status": "in_progress", "kind": "execute"}
+    state = after(
+        packages({1: V1, 2: V2}[protocol]),
+        update("tool_call" if protocol == 1 else "tool_call_update", toolCallId="c1", title="Run", **known),
+        asking(protocol, title="", locations=[], content=[], status="pending", rawInput={"command": "ls", "cwd": ""}),
+        asking(protocol, title=None, rawInput={}, kind=None),
+    )
+    (call,) = state.entries
+    assert (call.title, call.kind, call.status) == ("Run", "execute", "in_progress")
+    assert call.raw_input == {"cwd": "/work", "command": "ls"}
+    assert [each.path for each in call.locations] == ["/work"]
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+def test_a_question_about_a_call_that_has_ended_is_about_another(packages: Packages, protocol: int) -> None:
+    """Some agents number the calls of each turn anew: what the first one was must not be taken for this one."""
+    state = after(
+        packages({1: V1, 2: V2}[protocol]),
+        update("tool_call_update", toolCallId="c1", title="Run", status="completed", rawInput={"command": "ls"}),
+        asking(protocol, title="Write", status="pending", rawInput={"path": "/x"}),
+    )
+    (call,) = state.entries
+    assert (call.title, call.status, call.raw_input) == ("Write", "pending", {"path": "/x"})
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+@pytest.mark.parametrize("first", ["question", "end"])
+def test_the_first_news_of_a_call_may_be_its_question_or_its_end(packages: Packages, protocol: int, first: str) -> None:
+    """gemini-cli reports no start of a call."""
+    said = asking(protocol, title="Run") if first == "question" else None
+    end = update("tool_call_update", toolCallId="c1", status="completed", title="Run")
+    state = after(packages({1: V1, 2: V2}[protocol]), *[each for each in (said, end) if each is not None])
+    assert [(each.title, each.status) for each in state.entries] == [("Run", "completed")]
+
+
 @pytest.mark.every_python
 @V1_BASES
 def test_chunks_without_an_id_are_one_message_until_another_entry_comes(

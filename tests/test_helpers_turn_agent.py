@@ -99,6 +99,73 @@ def test_a_session_is_closed_when_its_turns_have_ended(acp: Any) -> None:
     assert run(main()) == [told(acp, 1, "cancelled")[-1], "2: ok"]
 
 
+def asking_agent(acp: Any, ask: str) -> type[Any]:
+    """An agent that waits for an answer of the client: to a question, in a task of the turn, or to another request."""
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+
+    class Asking(helpers.TurnAgent):  # type: ignore[name-defined, misc]
+        async def session_new(self, params: Any) -> Any:
+            return acp.NewSessionResponse(session_id="s")
+
+        async def initialize(self, params: Any) -> Any:
+            info = {} if is_v1(acp) else {"info": acp.Implementation(name="asks", version="1")}
+            return acp.advertise(self, acp.InitializeResponse(protocol_version=acp.PROTOCOL_VERSION, **info))
+
+        async def work(self, params: Any) -> Any:
+            if ask == "_other":
+                await self.client.ext_method("_other", {})
+            else:
+                call = helpers.tool_call(self.client, params.session_id, "Edit", status="pending")
+                self.asking = asyncio.create_task(self.ask(call))
+                await asyncio.gather(self.asking, return_exceptions=True)
+
+        async def ask(self, call: Any) -> None:
+            async with call:
+                await call.permission()
+
+        async def ext_notification(self, method: str, params: Any) -> None:
+            self.asking.cancel()  # it has waited enough
+
+        async def session_close(self, params: Any) -> Any:
+            await self.turns.close(params.session_id)
+            return acp.CloseSessionResponse()
+
+    return Asking
+
+
+@pytest.mark.parametrize("end", ["session/cancel", "session/close", "$/cancel_request"])
+@pytest.mark.parametrize("ask", ["session/request_permission", "_other", "in time"])
+def test_a_question_of_a_cancelled_turn_is_not_withdrawn(acp: Any, ask: str, end: str) -> None:
+    """In protocol 1, where the client has to answer it by itself; editors warn of a cancellation. All else is."""
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+
+    async def main() -> list[str]:
+        here, there = acp.memory_transports(100_000)
+        serving = asyncio.create_task(acp.serve_agent(asking_agent(acp, ask), there))
+        answers = dict.fromkeys(["session/request_permission", "_other"], lambda _: asyncio.Event().wait())
+        async with helpers.ScriptedClient(answers=answers).connected(here) as editor:
+            session = await editor.open("/work")
+            prompting = asyncio.ensure_future(editor.prompt(session, "hello"))
+            await editor.call("_other" if ask == "_other" else "session/request_permission")
+            if ask == "in time":  # before anything is cancelled
+                await editor.notify("_enough")
+                await editor.call("$/cancel_request")
+            elif end == "session/cancel":
+                await editor.cancel(session)
+            elif end == "$/cancel_request":
+                await editor.notify("$/cancel_request", requestId=2)
+            if end == "session/close" or not is_v1(acp):
+                await editor.request("session/close", sessionId=session)
+            await asyncio.gather(prompting, return_exceptions=True)
+            await editor.open("/work")  # what was sent before has come
+            found = [each["method"] for each in editor.received if "$/" in each.get("method", "")]
+        await serving
+        return found
+
+    is_answered_anyway = is_v1(acp) and ask == "session/request_permission" and end == "session/cancel"
+    assert run(main()) == ([] if is_answered_anyway else ["$/cancel_request"])
+
+
 def test_no_task_outlives_the_connection(acp: Any) -> None:
     """`run` fails if a task is left."""
 

@@ -328,6 +328,10 @@ def test_one_session_is_lost_and_another_one_goes_on(acp: ModuleType, version: i
     async def main() -> None:
         async with playing(acp, version) as play:
             sessions = [await play.opened(name) for name in ("gone", "locked", "s")]
+            for each in sessions:  # otherwise they would be opened anew
+                turn = asyncio.ensure_future(each.ask("hello"))
+                await play.agents[0].end(await play.agents[0].prompted(each.id), session=each.id)
+                await turn
             await play.agents[0].transport.close()
             second = await play.agent(1)
             answers: list[Any] = [

@@ -123,7 +123,7 @@ class Conversation:
         """Talk until the agent was killed so often, in one session after the other."""
         executioner = self.executioner
         policy = self.helpers.RecoveryPolicy(
-            first_seconds=0.0, crashes=10_000, attempts=10_000, attempt_seconds=600.0, prefer=self.by
+            first_seconds=0.0, crashes=10_000, attempts=10_000, attempt_seconds=600.0, prefer=self.by, young_seconds=0.0
         )
         keeper = self.helpers.SessionKeeper(executioner.connect, executioner.start, policy=policy)
         async with keeper:

@@ -69,10 +69,12 @@ def slow_to_close(play: Play, monkeypatch: pytest.MonkeyPatch) -> list[SlowToClo
 async def lost(play: Play) -> tuple[Any, Any]:
     """A session that the second agent does not know, and that agent."""
     session = await play.opened()
+    await answered(play, play.agents[0], session)  # otherwise it would be opened anew
     await play.agents[0].transport.close()
     second = await play.agent(1)
     await second.answer(await play.reopening(second, "resume"), code=-32002, message="Resource not found")
     await until(lambda: "SessionLost" in play.names([change for _, change in play.between]))
+    await play.settled(second)
     return session, second
 
 

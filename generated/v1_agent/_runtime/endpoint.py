@@ -23,7 +23,7 @@ from .log import logger
 from .message import Message
 from .options import ConnectionOptions
 from .peer_kind import PeerKind, current_peer_kind, peer_kind_of
-from .read_loop import Listener, ReadLoop, current_handling
+from .read_loop import Listener, ReadLoop, answered_anyway, current_handling
 from .records import Cancellation
 from .state import Lifecycle, ReadingState
 from .tasks import Tasks, check_loop, running_loop
@@ -247,7 +247,7 @@ class Endpoint:
         except asyncio.CancelledError:
             if life.is_open and (future.cancelled() or not future.done()):
                 self.pending.ignore(request_id)
-                if (how := self.cancellation) is not None:
+                if (how := self.cancellation) is not None and not answered_anyway.get()(method):
                     self._tasks.start(self._notify(Message("notification", {how.key: request_id}, how.method)))
             raise
         finally:

@@ -41,6 +41,8 @@ class Turns(TurnQueue):
     Source: "Prompt Turn" of protocol 1.
     """
 
+    ANSWERED = frozenset({"session/request_permission"})
+
     async def run(
         self, params: PromptRequest, work: Coroutine[Any, Any, StopReason | PromptResponse | None]
     ) -> PromptResponse:

@@ -69,11 +69,11 @@ _PARTS = {
     "LoginRestart": "login", "McpKind": "mcp", "PermissionChoice": "permissions", "PermissionClient": "permissions",
     "PermissionDecision": "permissions", "PermissionQuestion": "permissions", "PermissionRule": "permissions",
     "PermissionRules": "permissions", "Reconnecting": "recovery", "RecoveryError": "recovery",
-    "RecoveryPolicy": "recovery", "ScriptedAgent": "testing", "ScriptedTurn": "testing", "SessionKeeper": "recovery",
-    "SessionLost": "recovery", "SessionRecovered": "recovery", "SettingLost": "recovery", "TerminalClient": "terminals",
-    "Terminals": "terminals", "TurnInterruptedError": "recovery", "mcp_capabilities": "mcp", "mcp_kinds": "mcp",
-    "offer_terminal_login": "login", "read_entry": "forms", "terminal_environment": "terminals",
-    "terminal_subject": "terminals",
+    "RecoveryPolicy": "recovery", "ReopeningLater": "recovery", "ScriptedAgent": "testing", "ScriptedTurn": "testing",
+    "SessionForgotten": "recovery", "SessionKeeper": "recovery", "SessionLost": "recovery",
+    "SessionRecovered": "recovery", "SettingLost": "recovery", "TerminalClient": "terminals", "Terminals": "terminals",
+    "TurnInterruptedError": "recovery", "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "offer_terminal_login": "login",
+    "read_entry": "forms", "terminal_environment": "terminals", "terminal_subject": "terminals",
 }
 # fmt: on
 

@@ -24,6 +24,12 @@ from .transport import Transport
 
 current_handling: Final[ContextVar[object]] = ContextVar("current_handling", default=None)
 """The mark of the notification in whose handler the code runs; tasks that the handler starts inherit it."""
+answered_anyway: Final[ContextVar[Callable[[str], bool]]] = ContextVar("answered_anyway", default=lambda _: False)
+"""Tells whether the peer has to answer a request of this method, though nobody waits for that any more.
+
+Such a request is not cancelled on the wire: the peer has asked for the end itself, and some warn of a cancellation that
+they need not get. Tasks inherit it.
+"""
 
 
 class ReadLoop:

@@ -109,14 +109,14 @@ _PARTS = {
     "OpenSessionRequest": "store", "PermissionChoice": "permissions", "PermissionClient": "permissions",
     "PermissionDecision": "permissions", "PermissionMemory": "store", "PermissionQuestion": "permissions",
     "PermissionRule": "permissions", "PermissionRules": "permissions", "Reconnecting": "recovery",
-    "RecoveryError": "recovery", "RecoveryPolicy": "recovery", "ScriptedAgent": "testing", "ScriptedAnswer": "testing",
-    "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store", "SessionKeeper": "recovery",
-    "SessionLost": "recovery", "SessionRecovered": "recovery", "SessionStore": "store", "SessionTool": "mcp",
-    "SessionToolError": "mcp", "SessionTools": "mcp", "SettingLost": "recovery", "SqliteStore": "store",
-    "StdioParameters": "mcp", "StoredAgent": "store", "StoredSession": "store", "TurnInterruptedError": "recovery",
-    "UrlVisit": "forms", "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing",
-    "mcp_capabilities": "mcp", "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login",
-    "read_entry": "forms",
+    "RecoveryError": "recovery", "RecoveryPolicy": "recovery", "ReopeningLater": "recovery", "ScriptedAgent": "testing",
+    "ScriptedAnswer": "testing", "ScriptedClient": "testing", "ScriptedTurn": "testing", "SessionChangedError": "store",
+    "SessionForgotten": "recovery", "SessionKeeper": "recovery", "SessionLost": "recovery",
+    "SessionRecovered": "recovery", "SessionStore": "store", "SessionTool": "mcp", "SessionToolError": "mcp",
+    "SessionTools": "mcp", "SettingLost": "recovery", "SqliteStore": "store", "StdioParameters": "mcp",
+    "StoredAgent": "store", "StoredSession": "store", "TurnInterruptedError": "recovery", "UrlVisit": "forms",
+    "ask_form": "forms", "ask_url": "forms", "check_store": "testing", "choose": "testing", "mcp_capabilities": "mcp",
+    "mcp_kinds": "mcp", "mcp_parameters": "mcp", "offer_terminal_login": "login", "read_entry": "forms",
 }
 # fmt: on
 

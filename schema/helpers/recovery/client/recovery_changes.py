@@ -17,6 +17,8 @@ __all__ = [
     "ConnectionLost",
     "Reconnecting",
     "RecoveryError",
+    "ReopeningLater",
+    "SessionForgotten",
     "SessionLost",
     "SessionRecovered",
     "SettingLost",
@@ -47,16 +49,33 @@ class Reconnecting(ConnectionChange):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SessionForgotten(ConnectionChange):
+    """The agent goes on, and does not know the session any more. It is opened again, for all prompts that wait."""
+
+    reason: Exception
+    """What the agent has answered to a prompt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReopeningLater(ConnectionChange):
+    """The session is loaded when it is `young_seconds` old: some agents spoil one that they load earlier."""
+
+    seconds: float
+    """The time until then."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionRecovered(ConnectionChange):
-    """The session goes on with a new connection.
+    """The session goes on: with a new connection, or with the one that there is.
 
     By `resume`, its `state` is the same, and nothing tells what the agent has of an interrupted turn. By `load`, it is
     a new one: what the agent has kept of the conversation. Its entries are other objects, their ids may differ, and
-    what the agent had not saved is missing; nothing of it was reported as a change. Mode, model and options of the
-    session were set again where the agent says otherwise; a `SettingLost` follows for each that could not be.
+    what the agent had not saved is missing; nothing of it was reported as a change. By `new`, the session has another
+    id and an empty state, as the agent has nothing of the conversation, or there was none. Mode, model and options of
+    the session were set again where the agent says otherwise; a `SettingLost` follows for each that could not be.
     """
 
-    by: Literal["resume", "load"]
+    by: Literal["resume", "load", "new"]
     before: SessionState
     """The state as it was shown."""
 
@@ -84,14 +103,14 @@ class SessionLost(ConnectionChange):
 
 
 class TurnInterruptedError(ConnectionClosed):
-    """The connection has ended during a turn. `outcome` tells whether the session goes on.
+    """The connection has ended during a turn, or the agent has lost its session. `outcome` tells whether that goes on.
 
     The prompt is not sent again, as the agent may have worked on it: `session.prompt(*error.prompt.prompt)` does so.
     """
 
     def __init__(
         self,
-        reason: ConnectionClosed,
+        reason: Exception,
         *,
         prompt: PromptRequest,
         outcome: SessionRecovered | SessionLost,

@@ -57,6 +57,13 @@ class RecoveryPolicy:
     """How many ends within `crash_seconds` are a crash loop: of a connection that was in use, or of a process that was
     started."""
     crash_seconds: float = 60.0
+    young_seconds: float = 60.0
+    """How old a session must be before it is loaded: gemini-cli 0.61 cannot load one within the minute in which it was
+    opened, and an attempt spoils it for good. A younger one is resumed, or opened anew if nothing was said in it; else
+    its prompts wait."""
+    anew: bool = False
+    """Whether a session that can be opened again in no other way goes on as a new one, without its conversation. Where
+    nothing was said in it, it always does."""
     prefer: Literal["resume", "load"] = "resume"
     """How to open sessions again if the agent can do both. By "resume" the state stays as it was shown; by "load" it is
     what the agent has kept, which tells whether it has an interrupted prompt."""
@@ -66,7 +73,7 @@ class RecoveryPolicy:
             raise ValueError(f"prefer is 'resume' or 'load', and not {excerpt(self.prefer)}")
         for each in fields(self):
             value: object = getattr(self, each.name)
-            if each.name == "prefer":
+            if each.name in ("prefer", "anew"):
                 continue
             if not isinstance(value, (int, float)):
                 raise TypeError(f"{each.name} is a number, and not {excerpt(value)}")
@@ -89,6 +96,11 @@ class Outages:
         """Begin anew, as the user wants it."""
         self._ends.clear()
         self.attempt = 0
+
+    def begin_anew(self) -> None:
+        """Count the next attempt as the first one: the end before was wanted."""
+        self.forget()
+        self.attempt = 1
 
     def next(self, reason: Exception, *, was_up: bool) -> float:
         """The time before the next attempt, after an end or a failed one. Raises `RecoveryError` to give up."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..client import RemoteAgent
 from ..errors import RequestError
 from .recovery_changes import SettingLost
-from .session_choices import Choice, SettingKey, SettingValue
+from .session_choices import ChosenSetting, SettingKey, SettingValue
 from .session_core import logger
 from .session_settings import apply_setting, is_gone, send_setting, settings_of
 from .session_state import SessionState
@@ -38,13 +38,13 @@ async def restore_settings(
     return lost
 
 
-def _wanted(before: SessionState, chosen: Mapping[SettingKey, SettingValue]) -> Sequence[Choice]:
+def _wanted(before: SessionState, chosen: Mapping[SettingKey, SettingValue]) -> Sequence[ChosenSetting]:
     """What the session had, and what was chosen of which its state knows nothing."""
     values = settings_of(before)
     missing = {key: value for key, value in chosen.items() if key not in values}
-    return [Choice(kind, name, value) for (kind, name), value in {**missing, **values}.items()]
+    return [ChosenSetting(kind, name, value) for (kind, name), value in {**missing, **values}.items()]
 
 
-def _lost(setting: Choice, now: SettingValue | None, error: RequestError | None) -> SettingLost:
+def _lost(setting: ChosenSetting, now: SettingValue | None, error: RequestError | None) -> SettingLost:
     logger.warning("the %s of a session cannot be set again as it was", setting.kind)
     return SettingLost(kind=setting.kind, id=setting.id, value=setting.value, now=now, error=error)

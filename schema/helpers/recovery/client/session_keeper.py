@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from inspect import isawaitable
 from types import TracebackType
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._decode import excerpt
 from ..decision import explains
+from ..dispatch import ConnectionClosed
 from ..spawn import AgentConnection
 from ..types import McpServer
-from .kept_client import KeptClient, KeptSession
+from .keeping_client import KeptClient
+from .kept_session import KeptSession
 from .recovery_changes import Reconnecting, SessionLost
 from .recovery_policy import Outages, RecoveryError, RecoveryPolicy
 from .session_client import Session
@@ -75,6 +77,8 @@ class SessionKeeper(Generic[C]):
         self._is_settled = asyncio.Event()  # there is a connection, or none will be made
         self._is_asked = asyncio.Event()  # somebody wants the next attempt now
         self._opening = asyncio.Lock()
+        self._is_restarting = False  # the end of this connection is wanted
+        self._behind = set[asyncio.Task[None]]()  # those that open sessions again which the agent has forgotten
 
     @property
     def client(self) -> C:
@@ -143,22 +147,28 @@ class SessionKeeper(Generic[C]):
         if not session.is_kept and (reason := session.end) is not None:
             raise RecoveryError(f"the session cannot be kept, as its connection has ended: {reason}", reason)
         session.mcp_servers, session.directories = (*mcp_servers,), (*directories,)
-        session.is_kept = True
+        session.is_kept, session.on_forgotten = True, self._open_forgotten
         earlier = self._sessions.get(session.id)
         if earlier is not None and earlier is not session:
             earlier.retire("the session was opened again: use the object that was returned then")
-        self._sessions = {key: each for key, each in self._sessions.items() if each.is_kept}
+        self._sessions = {each.id: each for each in self._sessions.values() if each.is_kept}
         self._sessions[session.id] = session
         return session
 
     async def reconnect(self) -> None:
         """Connect now, if there is no connection, and open the sessions again that are lost.
 
-        It ends the pause before the next attempt, and begins anew after giving up. Raises `RecoveryError` if there is
-        no connection at the end. If it is cancelled, sessions that it has not opened are lost again.
+        While there is a connection, and no session is lost, it opens those again in which no turn runs: the agent may
+        have lost them. It ends the pause before the next attempt, and begins anew after giving up. Raises
+        `RecoveryError` if there is no connection at the end. If it is cancelled, sessions that it has not opened are
+        lost again.
         """
+        has_connection = self._is_settled.is_set() and self._error is None
         for session in self._kept():
             session.try_again()
+        if has_connection and not self._waiting():
+            for session in self._kept():
+                session.begin_again()
         if self._is_settled.is_set() and self._error is not None and not self._is_closed:
             self._is_settled.clear()
             self._error = None
@@ -170,6 +180,18 @@ class SessionKeeper(Generic[C]):
             if client.end is None:  # nobody else opens them now
                 self._lose(RecoveryError("`reconnect` has ended before the session was opened"))
             raise
+
+    async def restart(self) -> None:
+        """End the connection, and with it the process of the agent; make another one, and open the sessions again.
+
+        For a login that the environment of the process has, or an agent that hangs: `connect` is called again. Turns
+        that run are interrupted. Without a connection, this is `reconnect`, whose errors it raises.
+        """
+        if self._is_settled.is_set() and self._error is None and not self._is_closed:
+            self._is_settled.clear()
+            self._is_restarting = True
+            self.client.leave()
+        await self.reconnect()
 
     async def _connected(self) -> C:
         """The client, when there is a connection."""
@@ -205,7 +227,12 @@ class SessionKeeper(Generic[C]):
             self._is_settled.clear()
             for session in self._waiting():
                 await session.interrupt(reason)
-            await self._pause(reason, was_up=was_up)
+            if self._is_restarting:
+                self._is_restarting = False
+                self._outages.begin_anew()
+                self._tell(reason, 0.0)
+            else:
+                await self._pause(reason, was_up=was_up)
 
     async def _talk(self) -> tuple[Exception, bool]:
         """Make a connection, and wait for its end; returns the reason, and whether it was in use."""
@@ -225,21 +252,39 @@ class SessionKeeper(Generic[C]):
                     self._settle(None)
                     reason = await client.ended()
                     self._is_settled.clear()
-                    for session in self._waiting():
-                        await session.interrupt(reason)
-                    return reason, was_up
+                    if reason is not None:
+                        for session in self._waiting():
+                            await session.interrupt(reason)
+                return client.end or ConnectionClosed("the connection was left"), was_up
         except Exception as error:  # the policy decides
             return error, was_up
 
     async def _open_again(self, client: C) -> None:
-        """Open all sessions that are not, one after the other, with those that begin to wait meanwhile."""
+        """Open all sessions that are not, with those that begin to wait meanwhile.
+
+        The client sends one request after the other; what follows the responses goes on side by side.
+        """
         async with self._opening:
             while waiting := self._waiting():
-                await self._recover(client, waiting[0])
+                await _all_of([self._recover(client, session) for session in waiting])
+
+    def _open_forgotten(self) -> None:
+        """Open the sessions again that the agent has forgotten, behind the prompts that have told so."""
+        task = asyncio.ensure_future(self._bring_back(self.client))
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+
+    async def _bring_back(self, client: C) -> None:
+        try:
+            with _limited(self._policy.attempt_seconds):
+                await self._open_again(client)
+        except Exception as error:
+            if client.end is None and not isinstance(error, ConnectionClosed):  # otherwise the next connection does it
+                self._lose(RecoveryError(f"the session cannot be opened again: {error}", error))
 
     async def _recover(self, client: C, session: KeptSession) -> None:
         try:
-            await session.go_on(client, prefer=self._policy.prefer)
+            await session.go_on(client, self._policy)
         except RecoveryError as error:
             session.settle(SessionLost(error=error))
         except OSError:
@@ -259,10 +304,13 @@ class SessionKeeper(Generic[C]):
             await self._is_asked.wait()
             self._outages.forget()
             return
-        for session in self._waiting():
-            session.report(Reconnecting(attempt=self._outages.attempt, seconds=seconds, reason=reason))
+        self._tell(reason, seconds)
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._is_asked.wait(), seconds)
+
+    def _tell(self, reason: Exception, seconds: float) -> None:
+        for session in self._waiting():
+            session.report(Reconnecting(attempt=self._outages.attempt, seconds=seconds, reason=reason))
 
     def _settle(self, error: Exception | None) -> None:
         self._error = error
@@ -274,9 +322,11 @@ class SessionKeeper(Generic[C]):
         for session in sessions:
             session.is_kept = False  # its turns end with the connection
         try:
+            for task in self._behind:
+                task.cancel()
             if self._task is not None:
                 self._task.cancel()
-                await asyncio.wait({self._task})
+                await asyncio.wait({self._task, *self._behind})
         finally:  # also if this is cancelled: what waits has an end
             error = RecoveryError("the keeper was closed")
             for session in sessions:
@@ -289,6 +339,17 @@ class SessionKeeper(Generic[C]):
 def _check(connection: object) -> None:
     if not isinstance(connection, AgentConnection):
         raise TypeError(f"`connect` has to return what `spawn_agent` or `connect` does, and not {excerpt(connection)}")
+
+
+async def _all_of(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Await all at once; raises the first error, when none runs any more."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextmanager

@@ -11,7 +11,10 @@ __all__: list[str] = []
 
 
 class TurnStalledError(Exception):
-    """The agent has reported nothing for `idle_seconds`, and no request of it was open; the turn was cancelled."""
+    """The agent has reported nothing for `idle_seconds`, and no request of it was open; the turn was cancelled.
+
+    While a tool call was open, that time was `SessionClient.call_seconds`.
+    """
 
 
 class OpenRequests:
@@ -37,16 +40,16 @@ class OpenRequests:
 
 
 class IdleTime:
-    """The time since the agent has last been heard in a session. While it `is_asking`, it is not idle.
+    """The time since the agent has last been heard in a session. `limit` says what the limit is now, for a given one.
 
     The clock is only read while there is a limit. What is heard moves no timer: that of a limit looks when it was, and
     waits for the rest.
     """
 
-    def __init__(self, is_asking: Callable[[], bool]) -> None:
+    def __init__(self, limit: Callable[[float], float]) -> None:
         self._heard_at = 0.0
         self._limits = 0
-        self._is_asking = is_asking
+        self._limit = limit
 
     def heard(self) -> None:
         """Note that the agent has sent something."""
@@ -54,8 +57,11 @@ class IdleTime:
             self._heard_at = asyncio.get_running_loop().time()
 
     @contextmanager
-    def limited(self, seconds: float | None, reached: Callable[[], None]) -> Generator[None, None, None]:
-        """Call `reached`, once, if the agent is idle for so long during the block, which counts from its start."""
+    def limited(self, seconds: float | None, reached: Callable[[float], None]) -> Generator[None, None, None]:
+        """Call `reached`, once, if the agent is idle for so long during the block, which counts from its start.
+
+        Its argument is the limit. That may change while nothing is heard, so it is asked for every `seconds`.
+        """
         if seconds is None:
             yield
             return
@@ -64,11 +70,12 @@ class IdleTime:
 
         def look() -> None:
             nonlocal timer
-            rest = seconds if self._is_asking() else self._heard_at + seconds - loop.time()
+            limit = self._limit(seconds)
+            rest = self._heard_at + limit - loop.time()
             if rest > 0:
-                timer = loop.call_later(rest, look)
+                timer = loop.call_later(min(rest, seconds), look)
             else:
-                reached()
+                reached(limit)
 
         self._limits += 1
         self.heard()

@@ -227,10 +227,10 @@ class Turn(Generic[Ch]):
             text = f"{self._size} bytes of changes of a turn wait for their reader (max_pending_bytes)"
             self.abort(SlowReaderError(text))
 
-    def stall(self) -> None:
-        """Cancel the turn: the agent has been idle for too long. One that was left has its own limit."""
+    def stall(self, seconds: float) -> None:
+        """Cancel the turn: the agent has been idle for so long. One that was left has its own limit."""
         if self._behind is None and not self.has_ended:
-            self._fail(TurnStalledError(f"the agent has been idle for {self.idle_seconds:g} s: the turn was cancelled"))
+            self._fail(TurnStalledError(f"the agent has been idle for {seconds:g} s: the turn was cancelled"))
             self._leave()
 
     def _merge(self, change: Any) -> bool:

@@ -29,7 +29,7 @@ SettingValue: TypeAlias = str | bool
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSetting:
     """A mode, a model or an option, and a value of it."""
 
     kind: SettingKind

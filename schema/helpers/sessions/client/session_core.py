@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import math
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from .memory import memory_of
 from .permission_subjects import tool_call_id_of
 from .permissions import permission_answer, permission_cancelled
 from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, Turn
-from .session_choices import Choice, SettingKey, SettingValue
+from .replays import REPLAYED, Quiet
+from .session_choices import ChosenSetting, SettingKey, SettingValue
+from .session_entries import FINAL, ToolCall
 from .session_settings import apply_setting, mode_setting, model_setting, send_setting
 
 __all__ = ["ConnectionChange", "PermissionAsked", "PermissionChanged", "TurnStalledError"]
@@ -57,9 +60,9 @@ class _State(Protocol):
     def is_full(self) -> bool: ...
     @property
     def last_bytes(self) -> int: ...
-    @property
-    def entries(self) -> Sequence[object]: ...
     def ask(self, params: RequestPermissionRequest) -> None: ...
+    @property
+    def entries(self) -> Sequence[Any]: ...
     def tool_call(self, tool_call_id: str) -> object | None: ...
 
 
@@ -79,9 +82,13 @@ class SessionCore(Generic[S, Ch]):
         """What reports of the agent go to: another state while the session is being opened again."""
         self.chosen: dict[SettingKey, SettingValue] = {}
         """The values that were set by this side, by the kind and the id of the setting."""
-        self.idle_time = IdleTime(lambda: self._client.open_requests.is_about(session_id))
+        self.opened_at: float | None = None
+        """When a request for a new session has made it, by the clock of the event loop; None if it may be older."""
+        self.idle_time = IdleTime(self._idle_limit)
+        self.quiet = Quiet()
         self._client = client
         self._turns = list[Turn[Ch]]()  # those that were sent and have not ended, in this order
+        self._first_entry = 0  # the number of entries when the first of them began
         self._questions = set[asyncio.Future[None]]()  # of each open question; done if it is closed
         self._asked: dict[int, object] = {}  # the tool call of each open question, as it was then, by id of the request
         self._handlers = set[object]()  # the tasks that answer requests about the session
@@ -97,7 +104,8 @@ class SessionCore(Generic[S, Ch]):
 
         With `idle_seconds`, the turn is cancelled and raises `TurnStalledError` once the agent has sent nothing about
         the session for so long. While a request of the agent is open, such as a question to the user or a command in a
-        terminal, that time does not begin; nor does it before the prompt is sent.
+        terminal, that time does not begin; nor does it before the prompt is sent. While a tool call of the turn has no
+        final status, as the agent may run a command that says nothing, the time is `SessionClient.call_seconds`.
 
         Raises `ValueError` without content and for content that the agent has not advertised, `TypeError` for what is
         no content, and `SessionClosedError`.
@@ -159,9 +167,9 @@ class SessionCore(Generic[S, Ch]):
 
     async def set_option(self, option_id: str, value: str | bool) -> None:
         """Set an option: a text chooses one of the values of a list. Raises `RequestError` if the agent refuses."""
-        await self._choose(Choice("option", option_id, value))
+        await self._choose(ChosenSetting("option", option_id, value))
 
-    async def _choose(self, setting: Choice) -> None:
+    async def _choose(self, setting: ChosenSetting) -> None:
         self._check_open()
         result = await send_setting(self._client.agent, self.id, setting)
         self.chosen[setting.key] = setting.value
@@ -174,8 +182,23 @@ class SessionCore(Generic[S, Ch]):
         """Go on with another client, after the connection of this one has ended."""
         self._client = client
 
-    async def _ready(self, turn: Turn[Ch], request: PromptRequest) -> None:
-        """Called before a prompt is sent, when it is its turn; what it raises ends the turn."""
+    def heard(self, update: Any = None) -> bool:
+        """Note that the agent has sent an update of the session, or a request about it; false if it does not count."""
+        self.idle_time.heard()
+        if update is not None and update.session_update in REPLAYED:
+            self.quiet.heard()
+        return True
+
+    async def _ready(self, turn: Turn[Ch], request: PromptRequest) -> PromptRequest:
+        """Called before a prompt is sent, when it is its turn; returns what to send. What it raises ends the turn."""
+        return request
+
+    def _show_prompt(self, request: PromptRequest) -> None:
+        """Add a prompt to the conversation, if agents need not report it."""
+
+    async def _send_prompt(self, turn: Turn[Ch], request: PromptRequest) -> Any:
+        """Send a prompt that was shown; returns the response."""
+        return await self._client.agent.session_prompt(request)
 
     async def _play(self, turn: Turn[Ch], request: PromptRequest) -> tuple[str, str]:
         """Send a prompt, and wait for the end of its turn; returns the stop reason, and the id of the message."""
@@ -227,11 +250,23 @@ class SessionCore(Generic[S, Ch]):
         else:
             self._client.session_changed(self, change)
 
+    def _idle_limit(self, seconds: float) -> float:
+        """How long the agent may be silent now, where `seconds` is what a turn says."""
+        if self._client.open_requests.is_about(self.id):
+            return math.inf
+        recent = self.state.entries[self._first_entry :]
+        if any(isinstance(each, ToolCall) and each.status not in FINAL for each in recent):
+            limit: float | None = self._client.call_seconds
+            return math.inf if limit is None else max(seconds, limit)
+        return seconds
+
     @contextmanager
     def _active(self, turn: Turn[Ch]) -> Generator[None, None, None]:
         if self._gone or self.state.is_full:
             self._check_open()
             raise self.full()
+        if not self._turns:
+            self._first_entry = len(self.state.entries)
         self._turns.append(turn)
         try:
             with self.idle_time.limited(turn.idle_seconds, turn.stall):
@@ -308,6 +343,7 @@ class SessionCore(Generic[S, Ch]):
     def lose(self, reason: Exception) -> None:
         """End everything that waits: the connection has ended."""
         self.cancel_questions()
+        self.quiet.lose(reason)
 
     def retire(self, reason: str) -> None:
         """End this object: nothing is sent in it any more."""

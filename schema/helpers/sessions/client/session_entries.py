@@ -84,6 +84,13 @@ def _is_nothing(raw: Any) -> bool:
     return raw is None or raw == ""
 
 
+def _joined(known: Any, said: Any) -> Any:
+    """The input that was known with what a question says of it."""
+    if known.__class__ is not dict or said.__class__ is not dict:
+        return said
+    return {**known, **{name: value for name, value in said.items() if not _is_nothing(value)}}
+
+
 def _default(each: Field[Any]) -> Any:
     return each.default if each.default_factory is MISSING else each.default_factory()
 
@@ -233,7 +240,13 @@ class AttributesChange(Generic[N]):
     names: frozenset[N]
 
 
-_FINAL = ("completed", "failed", "cancelled")
+FINAL: Final = ("completed", "failed", "cancelled")
+"""The statuses of tool calls that have ended."""
+
+
+def _progress(status: str) -> int:
+    """How far a tool call is: statuses that are not known are between the start and the end."""
+    return 0 if status == "pending" else 2 if status in FINAL else 1
 
 
 def _option_id(option: object) -> object:
@@ -363,10 +376,25 @@ class SessionBase:
         if call.reported is not None and not is_question:
             patch(call.reported, update, null_clears=False, empty_clears=False)
         patch(call, update, null_clears=null_clears, empty_clears=not is_question)
-        is_final = call.status in _FINAL
-        if was in _FINAL and not is_final and call in self._ended:
+        is_final = call.status in FINAL
+        if was in FINAL and not is_final and call in self._ended:
             call.status = was  # an end that was shown is not taken back
-        return ToolCallChange(call=call, is_new=is_new, has_ended=is_final and was not in _FINAL)
+        return ToolCallChange(call=call, is_new=is_new, has_ended=is_final and was not in FINAL)
+
+    def _ask_about(self, kind: type[C], said: Any) -> ToolCallChange[C]:
+        """Apply what a question says about a tool call; what it leaves empty, or knows less of, stays.
+
+        An input is what was reported and what the question says: agents tell a part in each. The status goes forward,
+        unless the call has ended: then it is another one, with an id that is used again.
+        """
+        before: Any = copy(self._known.get((kind, said.tool_call_id)))
+        change = self._patch_tool_call(kind, said, null_clears=False, is_question=True)
+        if before is None or before.status in FINAL:
+            return change
+        call: Any = change.call
+        call.raw_input = _joined(before.raw_input, call.raw_input)
+        call.status = max(before.status, call.status, key=_progress)
+        return ToolCallChange(call=call, has_ended=call.status in FINAL)
 
     def end_call(self, call: C, status: str) -> ToolCallChange[C]:
         """Show a call as ended before the agent says so: a later report may have another end, and none opens it."""

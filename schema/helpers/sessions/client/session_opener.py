@@ -44,6 +44,13 @@ class SessionOpener(Client, Generic[Sn, Ch]):
     """The memory for what the agent reports in a session. Above it, the session is given up: its turns raise
     `SessionFullError`."""
 
+    quiet_seconds: float = 0.5
+    """How long a session that is opened again must have been quiet, after the response, before it counts as open: some
+    agents answer first, and replay the conversation then. What they say for a minute without a pause is new."""
+    call_seconds: float | None = 3600.0
+    """How long the agent may be silent in a turn with `idle_seconds` while a tool call of it has no final status; None
+    for any time. Agents run commands that say nothing until they end, and some never tell the end of a call."""
+
     def __init__(self, agent: RemoteAgent) -> None:
         super().__init__(agent)
         self.sessions: dict[str, Sn] = {}
@@ -70,7 +77,9 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         request = NewSessionRequest(
             cwd=cwd, mcp_servers=[*mcp_servers], additional_directories=[*directories] if directories else UNSET
         )
-        return await self.open_with(self.agent.session_new(request), cwd)
+        session = await self.open_with(self.agent.session_new(request), cwd)
+        session.opened_at = asyncio.get_running_loop().time()
+        return session
 
     async def open_with(self, call: Awaitable[Any], cwd: str) -> Sn:
         """Open the session of a call that makes one; what is reported before its answer is kept, up to 8 MiB."""
@@ -149,8 +158,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if session is None:
             self._early.add(params.session_id, params)
         else:
-            session.idle_time.heard()
-            session.reported.update(params)
+            if session.heard(params.update):
+                session.reported.update(params)
             if session.reported.is_full:
                 self._give_up(session)
 
@@ -170,6 +179,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         said: Any = raw.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
         name = said if isinstance(said, str) else None
         asked = None if name is None else self.sessions.get(name)
+        if asked is not None:
+            asked.heard()
         about = nullcontext() if asked is None else asked.handling(asyncio.current_task())
         try:
             with self.open_requests.opened(name), about:
@@ -212,7 +223,8 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if earlier is not None and earlier is not session:
             self._aside[session.id] = earlier
         try:
-            session.reported.apply(await send(request))
+            session.reported.apply(await self._send_opening(request, send))
+            await session.quiet.wait(self.quiet_seconds)
         except BaseException:
             if self.sessions.get(session.id) is session:
                 del self.sessions[session.id]
@@ -224,6 +236,10 @@ class SessionOpener(Client, Generic[Sn, Ch]):
         if earlier is not None and earlier is not session:
             earlier.retire("the session was opened again: use the object that was returned then")
         return session
+
+    async def _send_opening(self, request: Any, send: Any) -> Any:
+        """Send a request that opens a session again; returns the response."""
+        return await send(request)
 
     def _opened(self, session_id: str, cwd: str) -> Sn:
         session = self.sessions[session_id] = self.new_session(session_id, cwd)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from ..decision import called_by, explains
+from ..read_loop import answered_anyway
 
 T = TypeVar("T")
 
@@ -61,6 +62,8 @@ class QueuedTurn:
     """The task that waits for the work, and reports its end; None before the work runs."""
     at_end: tuple[Callable[[bool], Awaitable[object]], ...] = ()
     """What is called when the work has ended, before that is reported: with true if the turn was cancelled."""
+    answered: frozenset[str] = frozenset()
+    """The methods of requests in this turn that the client answers now, as it has cancelled the turn."""
 
     def __init__(self, session_id: str) -> None:
         loop = asyncio.get_running_loop()
@@ -102,7 +105,9 @@ class QueuedTurn:
         if self.is_cancelled:
             return None
         self.reporter = asyncio.current_task()
-        self._worker = worker = asyncio.Task(work)
+        token = answered_anyway.set(lambda method: method in self.answered)
+        self._worker = worker = asyncio.Task(work)  # it and its tasks inherit that
+        answered_anyway.reset(token)
         join = _Join(worker)
         try:
             await join
@@ -137,6 +142,9 @@ class QueuedTurn:
 class TurnQueue:
     """The base of `Turns`: cancels the turns of a session, and closes the session."""
 
+    ANSWERED: frozenset[str] = frozenset()
+    """The methods of requests that a client has to answer when it has cancelled their turn: nobody withdraws them."""
+
     def __init__(self) -> None:
         self._turns: dict[str, list[QueuedTurn]] = {}  # by session: the running one, then those that wait
         self._closing: list[str] = []  # session ids, one for each call of `close`: several can wait at a time
@@ -144,9 +152,11 @@ class TurnQueue:
     def cancel(self, session_id: str) -> None:
         """Cancel the running turn of a session and all prompts that wait for it. Nothing happens if there is none.
 
-        The work of a turn is cancelled once: later calls let it clean up.
+        This is for `session/cancel`: what the client answers then by itself is not cancelled by `$/cancel_request`. The
+        work of a turn is cancelled once: later calls let it clean up.
         """
         for turn in self._turns.get(session_id, ()):
+            turn.answered = self.ANSWERED
             turn.cancel()
 
     async def close(self, session_id: str) -> None:
@@ -156,8 +166,10 @@ class TurnQueue:
         """
         self._closing.append(session_id)
         try:
-            self.cancel(session_id)
-            if turns := self._turns.get(session_id):
+            turns = [*self._turns.get(session_id, ())]
+            for turn in turns:
+                turn.cancel()
+            if turns:
                 await asyncio.wait([turn.ended for turn in turns])
         finally:
             self._closing.remove(session_id)

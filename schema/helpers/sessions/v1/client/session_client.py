@@ -69,13 +69,16 @@ class Session(SessionCore[SessionState, TurnChange]):
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
         async with self._one_by_one:
-            await self._ready(turn, request)
+            request = await self._ready(turn, request)
             with self._active(turn):
-                self.state.prompt(request)
-                turn.response = response = await self._client.agent.session_prompt(request)
+                self._show_prompt(request)
+                turn.response = response = await self._send_prompt(turn, request)
                 if response.stop_reason == "cancelled":
                     await self._cancelled(turn)
                 return response.stop_reason, ""
+
+    def _show_prompt(self, request: PromptRequest) -> None:
+        self.state.prompt(request)
 
     async def _send_cancel(self) -> None:
         for call in self.state.tool_calls:
@@ -126,6 +129,8 @@ class SessionClient(SessionOpener[Session, TurnChange]):
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Session:
         """Open a session again; the agent reports the conversation so far, which `state` has at the end.
+
+        That is when the session has been quiet for `quiet_seconds` after the response.
 
         Raises `RuntimeError` while a turn of the session goes on here, as its updates would be taken for the
         conversation, and while the session is being opened by another call.

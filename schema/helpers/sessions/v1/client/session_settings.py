@@ -8,7 +8,7 @@ from ..client import RemoteAgent
 from ..codec import decode
 from ..methods import AGENT_METHODS
 from ..types import SetSessionModeRequest
-from .session_choices import Choice, SettingKey, SettingValue, option_of
+from .session_choices import ChosenSetting, SettingKey, SettingValue, option_of
 from .session_state import SessionState
 
 __all__: list[str] = []
@@ -16,20 +16,20 @@ __all__: list[str] = []
 _SET_OPTION, _SET_MODEL = "session/set_config_option", "session/set_model"
 
 
-def mode_setting(state: SessionState, mode_id: str) -> Choice:
+def mode_setting(state: SessionState, mode_id: str) -> ChosenSetting:
     """What chooses a mode: an option where the agent has one for it, and lists no modes."""
     option = None if state.available_modes else option_of(state.config_options, "mode")
-    return Choice("mode", "", mode_id) if option is None else Choice("option", option, mode_id)
+    return ChosenSetting("mode", "", mode_id) if option is None else ChosenSetting("option", option, mode_id)
 
 
-def model_setting(state: SessionState, model_id: str) -> Choice:
+def model_setting(state: SessionState, model_id: str) -> ChosenSetting:
     """What chooses a model. Raises `ValueError` if the agent offers none."""
     option = option_of(state.config_options, "model")
     if _SET_MODEL in AGENT_METHODS and (state.available_models or option is None):
-        return Choice("model", "", model_id)
+        return ChosenSetting("model", "", model_id)
     if option is None:
         raise ValueError("the agent has no option for the model; `session/set_model` is of the extension session-model")
-    return Choice("option", option, model_id)
+    return ChosenSetting("option", option, model_id)
 
 
 def settings_of(state: SessionState) -> dict[SettingKey, SettingValue]:
@@ -46,7 +46,7 @@ def settings_of(state: SessionState) -> dict[SettingKey, SettingValue]:
     return found
 
 
-def is_gone(state: SessionState, setting: Choice) -> bool:
+def is_gone(state: SessionState, setting: ChosenSetting) -> bool:
     """True if the agent lists what there is, and this is not among it."""
     match setting.kind:
         case "mode":
@@ -60,7 +60,7 @@ def is_gone(state: SessionState, setting: Choice) -> bool:
             return bool(known) and setting.id not in known
 
 
-async def send_setting(agent: RemoteAgent, session_id: str, setting: Choice) -> object:
+async def send_setting(agent: RemoteAgent, session_id: str, setting: ChosenSetting) -> object:
     """Send the request that sets it; returns the result."""
     stub: Any = agent  # not every release and package has all of them
     match setting.kind:
@@ -75,7 +75,7 @@ async def send_setting(agent: RemoteAgent, session_id: str, setting: Choice) -> 
             return await stub.session_set_config_option(decode(AGENT_METHODS[_SET_OPTION].params, params))
 
 
-def apply_setting(state: SessionState, setting: Choice, result: Any) -> None:
+def apply_setting(state: SessionState, setting: ChosenSetting, result: Any) -> None:
     """Apply what was set, as its result tells it, or as it was asked for."""
     match setting.kind:
         case "mode":

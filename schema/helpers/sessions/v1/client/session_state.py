@@ -117,7 +117,7 @@ class SessionState(SessionBase):
 
     Chunks with an equal message id are one message. A chunk without an id continues the last entry, if that is a
     message of its kind, and begins a message otherwise. A `tool_call` and a `tool_call_update` change the fields that
-    they have, and make the call if it is new; so does a permission request.
+    they have, and make the call if it is new; so does a permission request, which takes back nothing that is known.
 
     Use a new object before `session/load`, which sends the whole conversation again. What the agent reports takes at
     most `max_bytes` of memory; after that, `is_full` is true, and updates are ignored: end the session.
@@ -155,7 +155,7 @@ class SessionState(SessionBase):
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about the tool call."""
         if params.session_id == self.session_id and self._has_room(params):
-            self._report(self._patch_tool_call(ToolCall, params.tool_call, null_clears=False, is_question=True))
+            self._report(self._ask_about(ToolCall, params.tool_call))
 
     def prompt(self, params: PromptRequest) -> None:
         """Append the message of a `session/prompt`, before it is sent: agents need not report it.

@@ -120,12 +120,12 @@ class Session(SessionCore[SessionState, TurnChange]):
                 watch.end.set_exception(reason)
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
-        await self._ready(turn, request)
+        request = await self._ready(turn, request)
         watch = _Watch()
         self._watches.append(watch)
         try:
             with self._active(turn):
-                turn.response = response = await self._client.agent.session_prompt(request)
+                turn.response = response = await self._send_prompt(turn, request)
                 if self._lost is not None:
                     raise self._lost
                 watch.confirmed(response.message_id)
@@ -199,6 +199,8 @@ class SessionClient(SessionOpener[Session, TurnChange]):
         self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
     ) -> Session:
         """Open a session again; the agent reports the conversation so far, which `state` has at the end.
+
+        That is when the session has been quiet for `quiet_seconds` after the response.
 
         Raises `RuntimeError` while a turn of the session goes on here, as its updates would be taken for the
         conversation, and while the session is being opened by another call.

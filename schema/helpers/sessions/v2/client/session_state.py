@@ -150,8 +150,8 @@ class SessionState(SessionBase):
     the same object while it changes. After each message, `on_change` is called with what the message has changed.
 
     An update of something new makes it. A field that is absent from an update keeps its value, null clears it, any
-    other value replaces it, and chunks append; `meta` is merged by key. Messages of one class with an equal id are one
-    message.
+    other value replaces it, and chunks append; `meta` is merged by key. A permission request takes back nothing that
+    is known. Messages of one class with an equal id are one message.
 
     Use a new object before a `session/resume` with `replay_from`, which sends the conversation again. What the agent
     reports takes at most `max_bytes` of memory; after that, `is_full` is true, and updates are ignored: end the
@@ -185,7 +185,7 @@ class SessionState(SessionBase):
         if params.session_id != self.session_id or not self._has_room(params):
             return
         if isinstance(params.subject, RequestPermissionSubjectToolCall):
-            self._report(self._patch_tool_call(ToolCall, params.subject.tool_call, is_question=True))
+            self._report(self._ask_about(ToolCall, params.subject.tool_call))
 
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `resume`, `fork` or `set_config_option`."""

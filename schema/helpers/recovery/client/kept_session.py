@@ -1,38 +1,46 @@
-"""Sessions that go on with another connection, and the client that opens them: `SessionKeeper` keeps both."""
+"""Sessions that go on with another connection, or that their agent has forgotten: `SessionKeeper` opens them again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..client import RemoteAgent
 from ..dispatch import ConnectionClosed
-from ..errors import MethodNotFoundError
+from ..errors import MethodNotFoundError, RequestError
 from ..types import McpServer, PromptRequest
+from .forgotten_sessions import is_unknown_session
 from .prompt_turns import Turn
 from .recovery_changes import (
     ConnectionLost,
+    ReopeningLater,
+    SessionForgotten,
     SessionLost,
     SessionRecovered,
     SettingLost,
     TurnInterruptedError,
     count_in_replay,
 )
-from .recovery_policy import RecoveryError
+from .recovery_policy import RecoveryError, RecoveryPolicy
+from .replays import REPLAYED
 from .restored_settings import restore_settings
-from .session_choices import Choice
-from .session_client import Session, SessionClient, TurnChange
+from .session_choices import ChosenSetting
+from .session_client import Session, TurnChange
 from .session_core import logger
-from .session_entries import AttributesChange, ToolCallChange
+from .session_entries import FINAL, AttributesChange, ToolCallChange
 from .session_reopening import INTERRUPTED, reopening_ways
 from .session_state import SessionState
 
-__all__ = ["KeptClient"]
+if TYPE_CHECKING:
+    from .keeping_client import KeptClient
 
-_FINAL = ("completed", "failed", "cancelled")
+__all__: list[str] = []
+
+_LOGIN = -32000
+Way: TypeAlias = Literal["resume", "load", "new"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -66,7 +74,14 @@ class KeptSession(Session):
         self._doubt = asyncio.Lock()  # held while the agent may be about to end
         self._is_told = False  # that the connection has ended
         self._is_reopening = False
-        self._found = set[str]()  # the attributes that the agent reports while the session is opened again
+        self._told = set[str]()  # the attributes that the agent reports while the session is opened again
+        self.on_forgotten: Callable[[], None] | None = None
+        """Called when the agent does not know the session any more: the keeper opens it again."""
+        self._refused: dict[Turn[TurnChange], _Sent] = {}  # by the turns that wait for that
+        self._was_prompted = False
+        self._heard = 0  # how often the agent has told something about its work
+        self._is_resuming = False
+        self._openings = 0
 
     @property
     def is_open(self) -> bool:
@@ -83,7 +98,7 @@ class KeptSession(Session):
         """Cancel what the agent does. While there is no connection, this ends the turns that were interrupted."""
         if self.is_open:
             await super().cancel()
-        for turn in [*self._interrupted]:
+        for turn in [*self._interrupted, *self._refused]:
             await turn.cancel()
 
     async def close(self) -> None:
@@ -113,13 +128,21 @@ class KeptSession(Session):
         if not self.is_open:
             self.settle(SessionLost(error=RecoveryError(reason)))
 
+    def heard(self, update: Any = None) -> bool:
+        """Note what the agent sends. While the session is resumed, nothing is added to the conversation."""
+        super().heard(update)
+        is_work = update is None or update.session_update in REPLAYED
+        self._heard += is_work
+        return not (is_work and self._is_resuming)
+
     # --- Turns -------------------------------------------------------------------------------------------------------
 
-    async def _ready(self, turn: Turn[TurnChange], request: PromptRequest) -> None:
+    async def _ready(self, turn: Turn[TurnChange], request: PromptRequest) -> PromptRequest:
         async with self._doubt:
             pass
         await self._until_open()
         self._sent[turn] = _Sent(request=request, entries=len(self.state.entries))
+        return replace(request, session_id=self.id)  # another one, if it was opened anew
 
     async def _until_open(self) -> None:
         while not self.is_open:
@@ -128,7 +151,7 @@ class KeptSession(Session):
         if isinstance(self.outcome, SessionLost):
             raise self.outcome.error
 
-    async def _choose(self, setting: Choice) -> None:
+    async def _choose(self, setting: ChosenSetting) -> None:
         await self._until_open()
         await super()._choose(setting)
 
@@ -138,7 +161,60 @@ class KeptSession(Session):
             return
         async with self._doubt:
             with suppress(asyncio.TimeoutError):
-                raise await asyncio.wait_for(self._client.ended(), self._client.ending_seconds)
+                reason = await asyncio.wait_for(self._client.ended(), self._client.ending_seconds)
+                raise reason or ConnectionClosed("the connection was left")
+
+    async def _send_prompt(self, turn: Turn[TurnChange], request: PromptRequest) -> Any:
+        """Send a prompt; once more if the agent does not know the session, and cannot have worked on it."""
+        self._was_prompted = True
+        heard, openings, state = self._heard, self._openings, self.state
+        try:
+            return await super()._send_prompt(turn, request)
+        except RequestError as error:
+            if self.on_forgotten is None or not self.is_kept or not is_unknown_session(error, self.id):
+                raise
+            failure = error
+        await self._found(turn, failure, has_worked=heard != self._heard, is_first=openings == self._openings)
+        if self.state is not state:
+            self._show_prompt(request)
+        return await super()._send_prompt(turn, replace(request, session_id=self.id))
+
+    async def _found(self, turn: Turn[TurnChange], failure: RequestError, *, has_worked: bool, is_first: bool) -> None:
+        """Wait until the session is open again, which the first of its turns begins. Raises what ends the turn then."""
+        sent = self._sent.pop(turn)
+        self._left.set()
+        waiting = self._interrupted if has_worked else self._refused
+        waiting[turn] = sent
+        try:
+            if self.is_open and is_first:
+                self._forget(failure)
+            await self._is_open.wait()
+        finally:
+            del waiting[turn]
+        outcome = self.outcome
+        if has_worked and outcome is not None:
+            raise TurnInterruptedError(failure, prompt=sent.request, outcome=outcome, in_replay=sent.in_replay)
+        if isinstance(outcome, SessionLost):
+            raise outcome.error
+        self._sent[turn] = sent
+
+    def _forget(self, reason: RequestError) -> None:
+        self._is_open.clear()
+        self.outcome = None
+        self.cancel_questions()
+        self.report(SessionForgotten(reason=reason))
+        self._end_calls()
+        if self.on_forgotten is not None:
+            self.on_forgotten()
+
+    async def _cancel_turn(self, turn: Turn[TurnChange]) -> None:
+        if turn in self._refused:
+            turn.drop()
+        else:
+            await super()._cancel_turn(turn)
+
+    def _idle_limit(self, seconds: float) -> float:
+        return super()._idle_limit(seconds) if self.is_open else math.inf
 
     async def _play(self, turn: Turn[TurnChange], request: PromptRequest) -> tuple[str, str]:
         try:
@@ -188,30 +264,30 @@ class KeptSession(Session):
         self._is_told = True
         prompts = tuple(sent.request for sent in self._interrupted.values())
         self.report(ConnectionLost(reason=reason, prompts=prompts))
+        self._end_calls()
+
+    def _end_calls(self) -> None:
         for call in self.state.tool_calls:
-            if call.status not in _FINAL:
+            if call.status not in FINAL:
                 call.status = INTERRUPTED
                 self.report(ToolCallChange(call=call, has_ended=True))
 
-    async def go_on(self, client: KeptClient, *, prefer: Literal["resume", "load"]) -> None:
+    async def go_on(self, client: KeptClient, policy: RecoveryPolicy) -> None:
         """Open the session again with another client.
 
         Raises what that raises, and `RecoveryError` if the agent cannot. The attempt has a state of its own: the one
         that is shown stays as it was until all has succeeded.
         """
-        ways = reopening_ways(client.agent)
-        if not ways:
-            raise RecoveryError("the agent has neither session/resume nor session/load")
-        ways.sort(key=lambda way: way != prefer)
-        before = self.state
+        before, key = self.state, self.id
         self.join(client)
         self._is_reopening = True
         try:
-            by = await self._reopen_by(client, ways)
+            by = await self._reopen_by(client, await self._ways(client, policy))
             lost = await restore_settings(client.agent, self.reported, before, self.chosen)
         except BaseException:
             if client.sessions.get(self.id) is self:  # it was opened, and what follows has failed
                 del client.sessions[self.id]
+            self.state, self.id = before, key
             raise
         else:
             self._take(by)
@@ -223,38 +299,73 @@ class KeptSession(Session):
         else:
             await super().close()
 
-    def _take(self, by: Literal["resume", "load"]) -> None:
-        """Go on with what the attempt has found: all of it after a replay, or else the attributes."""
+    def _take(self, by: Way) -> None:
+        """Go on with what the attempt has found: all of it after a replay or anew, or else the attributes."""
         found = self.reported
         if by == "resume":
-            self.state.follow(found, self._found)
+            self.state.follow(found, self._told)
             return
         found.on_change = self._changed
-        self._find_prompts(self.state, found)
+        if by == "load":
+            self._find_prompts(self.state, found)
         self.state, self.is_whole = found, True
 
-    async def _reopen_by(
-        self, client: KeptClient, ways: Sequence[Literal["resume", "load"]]
-    ) -> Literal["resume", "load"]:
-        """Open it in the first way that the agent has, and not only advertises; returns that."""
-        for by in ways[:-1]:
-            with suppress(MethodNotFoundError):
-                await self._reopen(client, by)
-                return by
-        await self._reopen(client, ways[-1])
-        return ways[-1]
+    async def _ways(self, client: KeptClient, policy: RecoveryPolicy) -> Sequence[Way]:
+        """How to open it again, in this order. If it can only be loaded, this waits until it may be."""
+        ways: list[Way] = [*reopening_ways(client.agent)]
+        ways.sort(key=lambda way: way != policy.prefer)
+        is_empty = self.opened_at is not None and not self._was_prompted
+        if is_empty or policy.anew:
+            ways.append("new")
+        if not ways:
+            raise RecoveryError("the agent has neither session/resume nor session/load")
+        rest = 0.0 if self.opened_at is None else self.opened_at + policy.young_seconds - now()
+        if rest <= 0 or "load" not in ways:
+            return ways
+        others: list[Way] = [way for way in ways if way == "resume" or (way == "new" and is_empty)]
+        if others:
+            return others
+        self.report(ReopeningLater(seconds=rest))
+        await client.pause(rest)
+        return ways
 
-    async def _reopen(self, client: KeptClient, by: Literal["resume", "load"]) -> None:
-        self._found = set[str]()
+    async def _reopen_by(self, client: KeptClient, ways: Sequence[Way]) -> Way:
+        """Open it in the first way that the agent has, and not only advertises; returns that."""
+        left: list[Way] = [*ways]
+        while True:
+            by = left.pop(0)
+            try:
+                await self._reopen(client, by)
+            except RequestError as error:
+                if not isinstance(error, MethodNotFoundError):
+                    left = [way for way in left if way == "new" and error.code != _LOGIN]
+                if not left:
+                    raise
+            else:
+                return by
+
+    async def _reopen(self, client: KeptClient, by: Way) -> None:
+        if client.sessions.get(self.id) is self:  # the connection goes on, and the agent has lost it
+            del client.sessions[self.id]
+        self._told = set[str]()
         self.reported = SessionState(self.id, on_change=self._find, max_bytes=client.max_state_bytes)
-        await client.reopen(self, by)
+        self._is_resuming = by == "resume"
+        try:
+            await client.reopen(self, by)
+        finally:
+            self._is_resuming = False
         if self.reported.is_full:
             raise self.full()
+
+    def renew(self, session_id: str) -> None:
+        """Have another id, and an empty state."""
+        self.id, self._was_prompted = session_id, False
+        self.reported = SessionState(session_id, on_change=self._find, max_bytes=self._client.max_state_bytes)
 
     def _find(self, change: TurnChange) -> None:
         """Note what the agent reports while the session is opened again: nobody is told of a replay."""
         if isinstance(change, AttributesChange):
-            self._found.update(change.names)
+            self._told.update(change.names)
 
     def _find_prompts(self, before: SessionState, found: SessionState) -> None:
         if not self._interrupted:
@@ -272,6 +383,7 @@ class KeptSession(Session):
         for change in (outcome, *lost) if self.is_kept else ():
             self.report(change)
         self._is_told = False
+        self._openings += 1
         self._is_open.set()
 
     def try_again(self) -> None:
@@ -280,72 +392,12 @@ class KeptSession(Session):
             self.outcome, self._is_told = None, True
             self._is_open.clear()
 
-
-class KeptClient(SessionClient):
-    """The base of a client whose sessions a `SessionKeeper` keeps: there is one for each connection.
-
-        class Chat(KeptClient):
-            async def answer_permission(self, session: Session, request: RequestPermissionRequest) -> ...:
-                return select_permission(request, "allow_once")
-
-    What one connection has to leave to the next, such as rules or files, is for all of them: make it outside. An
-    override of `connection_closed` calls it with `super()`.
-    """
-
-    ending_seconds: float = 1.0
-    """How long a turn that the agent has cancelled by itself waits for the end of the connection: then it is an
-    interruption. Agents that are told to exit take up to 0.3 seconds in between."""
-
-    def __init__(self, agent: RemoteAgent) -> None:
-        super().__init__(agent)
-        self._reopened: KeptSession | None = None
-        self.end: ConnectionClosed | None = None
-        """How the connection has ended; None while it goes on."""
-        self._has_ended = asyncio.Event()
-
-    def new_session(self, session_id: str, cwd: str) -> KeptSession:
-        """A session without a state yet; one that is opened again has the state that it is to go on with."""
-        if self._reopened is not None and self._reopened.id == session_id:
-            return self._reopened
-        return KeptSession(self, session_id, cwd)
-
-    async def open(
-        self, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
-    ) -> Session:
-        """Open a new session; `directories` are roots besides `cwd`."""
-        session = await super().open(cwd, mcp_servers=mcp_servers, directories=directories)
-        return _whole(session)
-
-    async def load(
-        self, session_id: str, cwd: str, *, mcp_servers: Sequence[McpServer] = (), directories: Sequence[str] = ()
-    ) -> Session:
-        """Open a session again; the agent reports the conversation so far, which `state` has at the end."""
-        session = await super().load(session_id, cwd, mcp_servers=mcp_servers, directories=directories)
-        return session if session is self._reopened else _whole(session)
-
-    async def reopen(self, session: KeptSession, by: Literal["resume", "load"]) -> None:
-        """Open a session of an earlier connection again: for a `SessionKeeper`."""
-        self._reopened = session
-        call: Any = self.resume if by == "resume" else self.load
-        try:
-            await call(session.id, session.cwd, mcp_servers=session.mcp_servers, directories=session.directories)
-        finally:
-            self._reopened = None
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End all questions, and the turns of sessions that are not kept."""
-        await super().connection_closed(reason)
-        self.end = reason
-        self._has_ended.set()
-
-    async def ended(self) -> ConnectionClosed:
-        """Wait for the end of the connection; returns its reason."""
-        while self.end is None:
-            await self._has_ended.wait()
-        return self.end
+    def begin_again(self) -> None:
+        """Let prompts wait until the session is opened again, if no turn runs."""
+        if self.is_open and not self.has_turns and not self._sent:
+            self.outcome, self._is_told = None, True
+            self._is_open.clear()
 
 
-def _whole(session: Session) -> Session:
-    if isinstance(session, KeptSession):
-        session.is_whole = True
-    return session
+def now() -> float:
+    return asyncio.get_running_loop().time()
