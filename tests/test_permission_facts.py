@@ -256,6 +256,22 @@ def test_what_is_remembered(acp: Any, fact: str) -> None:
             assert found == ["allow_once", "cancelled" if is_kept else "allow_once"], kind
 
 
+def test_sources_that_contradict_each_other_are_remembered_as_both(acp: Any) -> None:
+    """Whichever was the newer one, and whichever of them says what; one of them alone is another operation."""
+    one, two = joined(COMMAND, ONE["args"]), joined(COMMAND, TWO["args"])
+
+    async def main() -> Any:
+        kind = in_session(acp, client_of(acp, answers=["allow_always", "cancel", "cancel"]))
+        async with hand_agent(acp, kind) as agent:
+            found = []
+            for call, (report, said) in {"t": (one, two), "u": (two, one), "v": (one, one), "w": (two, two)}.items():
+                await update(agent, **report, toolCallId=call)
+                found.append(await ask(agent, question(acp, **said, toolCallId=call)))
+            return found
+
+    assert run(main()) == ["allow_once", "allow_once", "cancelled", "cancelled"]
+
+
 def test_a_title_is_remembered(acp: Any, tmp_path: Path) -> None:
     """So a second question with another title is put, whatever else it says."""
 

@@ -387,7 +387,7 @@ def test_a_long_program_is_not_folded(acp: Any, mark: str, monkeypatch: pytest.M
         return real(form, text)
 
     monkeypatch.setattr(unicodedata, "normalize", normalize)
-    params = question(acp, kind="execute", rawInput={"command": mark * 100_000})
+    params = question(acp, kind="execute", rawInput={"command": f"{mark * 100_000} x"})
     assert talk(acp, client_of(acp, rule(acp, "deny", command="rém x"), answers=["cancel"]), params) == ["cancelled"]
     assert max(folded) < 1000
     short = question(acp, kind="execute", rawInput={"command": "RE\u0301M x"})

@@ -168,7 +168,7 @@ def key(title: Any, both: list[dict[str, Any]]) -> str | None:
         else:
             found.append({**each, "paths": [path for path in each["paths"] if path != each["cwd"]]})
     unique = found if found[0] != found[1] or both[0] != both[1] else found[:1]
-    return json.dumps([title, unique], sort_keys=True)
+    return json.dumps([title, sorted(json.dumps(each, sort_keys=True) for each in unique)])
 
 
 # --- The machine -----------------------------------------------------------------------------------------------------

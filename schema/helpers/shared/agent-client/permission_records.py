@@ -211,9 +211,11 @@ class PermissionSubject:
         A tool for files is remembered for a file, if it is one. Everything else is for the same command or input, with
         the same files and in the same folder, which has to be known and there.
         """
-        found = [each._own_record() for each in self.readings]
-        own = found[0]
-        return None if own is None or None in found else replace(own, contrary=found[1] if len(found) > 1 else None)
+        found = [own for each in self.readings if (own := each._own_record()) is not None]
+        if len(found) < len(self.readings):
+            return None
+        found.sort(key=lambda each: json.dumps(write_record(each), sort_keys=True))  # whichever source was newer
+        return replace(found[0], contrary=found[1] if len(found) > 1 else None)
 
     def _own_record(self) -> PermissionRecord | None:
         files = tuple(each for each in self.files if each is not None and each.sort != "other")
