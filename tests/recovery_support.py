@@ -100,6 +100,13 @@ async def playing(
     assert asyncio.all_tasks() <= before, asyncio.all_tasks() - before
 
 
+async def answered(play: Play, agent: Any, session: Any) -> None:
+    """A turn that ends as usual."""
+    turn = asyncio.ensure_future(session.ask("hello"))
+    await agent.end(await agent.prompted())
+    await turn
+
+
 async def read(turn: Any) -> tuple[list[Any], Any]:
     """The changes of a turn, and the error that has ended it; None if it has a result."""
     changes: list[Any] = []

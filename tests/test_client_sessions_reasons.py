@@ -430,7 +430,7 @@ def test_what_ends_a_turn_closes_its_forms(one: ModuleType, how: str) -> None:
             if how == "leave":
                 waiting.cancel()
             elif how == "stall":
-                turn.stall()
+                turn.stall(1000.0)
             else:
                 doing = {"cancel": turn.cancel, "session": session.cancel, "close": session.close}[how]()
                 asking = asyncio.ensure_future(doing)

@@ -10,7 +10,7 @@ import pytest
 
 from acpgen.roles import Role
 from tests.client_sessions import until
-from tests.recovery_support import Play, playing, read
+from tests.recovery_support import Play, answered, playing, read
 from tests.runtime_support import V1, V2, at_rest, pass_time, run
 from tests.support import Packages
 
@@ -76,13 +76,6 @@ async def lost(play: Play) -> tuple[Any, Any]:
     await until(lambda: "SessionLost" in play.names([change for _, change in play.between]))
     await play.settled(second)
     return session, second
-
-
-async def answered(play: Play, agent: Any, session: Any) -> None:
-    """A turn that ends as usual."""
-    turn = asyncio.ensure_future(session.ask("hello"))
-    await agent.end(await agent.prompted())
-    await turn
 
 
 def test_a_reconnect_that_is_cancelled_loses_its_sessions(acp: ModuleType, version: int) -> None:

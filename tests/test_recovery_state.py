@@ -14,7 +14,7 @@ import pytest
 from acpgen.ir.options import Options
 from acpgen.roles import Role
 from tests.client_sessions import until
-from tests.recovery_support import playing, read, shown
+from tests.recovery_support import answered, playing, read, shown
 from tests.runtime_support import V1, V2, pass_time, run
 from tests.support import Packages
 
@@ -390,6 +390,7 @@ def test_a_session_that_is_loaded_as_another_object_is_not_kept(acp: ModuleType,
             agent = play.agents[0]
             waiting = None
             if when != "open":
+                await answered(play, agent, session)  # otherwise it would be opened anew
                 await agent.transport.close()
                 agent = await play.agent(1)
                 request = await play.reopening(agent, "resume")

@@ -101,7 +101,7 @@ class FormClient(Client):
         A `SessionClient` does so where it closes the questions of a session; other clients call it right after sending
         `session/cancel`.
         """
-        _, tasks = self._open_forms.get(session_id, (None, []))
+        _, tasks = self._open_forms.get(session_id, (None, list[asyncio.Task[Any] | None]()))
         for number, task in enumerate(tasks):
             if task is not None:
                 tasks[number] = None  # a second cancellation would end the request, and not the form
