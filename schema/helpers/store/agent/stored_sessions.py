@@ -6,6 +6,7 @@ import asyncio
 import ntpath
 import posixpath
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from os.path import normpath
 from typing import Any, Final
 from uuid import uuid4
@@ -29,6 +30,8 @@ _ENVELOPE: Final = 2**10
 """The most bytes of a message around an update."""
 _ENDS: Final = frozenset({"completed", "failed", "cancelled"})
 """The statuses with which a tool call ends."""
+_IS_KNOWN: Final = ContextVar("is_known", default=False)
+"""True in a task that tells the client what the store has already: updates are not recorded."""
 
 
 class StoredSessions:
@@ -42,6 +45,7 @@ class StoredSessions:
         save_seconds: float,
         max_sessions: int,
         has_turns: Callable[[str], bool],
+        on_news: Callable[[ActiveSession], Awaitable[None]],
     ) -> None:
         self.store = store
         self.active: dict[str, ActiveSession] = {}
@@ -49,6 +53,8 @@ class StoredSessions:
         self._save_seconds = save_seconds
         self._max_sessions = max_sessions
         self._has_turns = has_turns
+        self._on_news = on_news
+        self._telling = set[asyncio.Task[None]]()
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
         """Begin a session. Raises `RequestError` if too many are open, or the folder is relative or too long."""
@@ -81,11 +87,13 @@ class StoredSessions:
         if normpath(stored.cwd) != normpath(cwd):
             folder = shortened(stored.cwd)
             raise InvalidParamsError("the session belongs to another folder", data={"cwd": folder})
-        active, has_turns = self.active.get(session_id), self._has_turns(session_id)
-        if active is None or active.is_behind(stored) or (active.has_other_data(stored) and not has_turns):
-            if active is not None and has_turns:
+        active = self.active.get(session_id)
+        if active is None or active.is_behind(stored):
+            if active is not None and self._has_turns(session_id):
                 raise InternalError("the session was changed by somebody else: load it again after the turn")
             active = self._activate(stored)
+        else:
+            await active.refresh()
         active.move_to(tuple(directories or ()))
         return active
 
@@ -140,9 +148,23 @@ class StoredSessions:
 
     def _activate(self, stored: StoredSession) -> ActiveSession:
         active = self.active[stored.id] = ActiveSession(
-            self.store, stored, save_seconds=self._save_seconds, max_bytes=self._max_bytes
+            self.store, stored, save_seconds=self._save_seconds, max_bytes=self._max_bytes, on_news=self._tell
         )
         return active
+
+    def _tell(self, active: ActiveSession) -> None:
+        """Tell the client, in a task of its own, what another process has changed; the session may be being saved."""
+        if self.active.get(active.id) is active:
+            task = asyncio.get_running_loop().create_task(self._told(active))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _told(self, active: ActiveSession) -> None:
+        _IS_KNOWN.set(True)
+        try:
+            await self._on_news(active)
+        except Exception:
+            logger.exception("the client was not told what has changed in the session %r", active.id)
 
     async def _save_unless_changed(self, active: ActiveSession) -> None:
         """Save a session. If another writer has changed it and no turn runs, drop what cannot be added."""
@@ -217,5 +239,6 @@ class RecordingClient(RemoteClient):
         """Record an update, and send it."""
         if (check := getattr(self._peer, "check_loop", None)) is not None:
             check()  # what is refused in another event loop must not be recorded
-        await self._record(params)
+        if not _IS_KNOWN.get():
+            await self._record(params)
         await super().session_update(params)
