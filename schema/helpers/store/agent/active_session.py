@@ -49,6 +49,7 @@ class ActiveSession:
         *,
         save_seconds: float,
         max_bytes: int = 2**25,
+        is_prompted: bool = True,
         on_news: Callable[[ActiveSession], None] | None = None,
     ) -> None:
         self._store = store
@@ -56,6 +57,8 @@ class ActiveSession:
         self._title = stored.title
         self._directories = stored.directories
         self._has_moved = False  # since the last save
+        self.is_prompted = is_prompted
+        """Until the first prompt, updates wait in memory, up to 1 MiB, so that the session is not listed."""
         self._save_seconds = save_seconds
         self._data = SessionData(stored.data)
         self._on_news = on_news
@@ -129,22 +132,29 @@ class ActiveSession:
     @property
     def has_unsaved(self) -> bool:
         """True if updates wait to be saved."""
-        return bool(self._unsaved.size)
+        return self._has_entries
 
     @property
     def _is_saving(self) -> bool:
-        return bool(self._unsaved.size) or self._saving is not None
+        return self._has_entries or self._saving is not None
+
+    @property
+    def _has_entries(self) -> bool:
+        """True if updates are to be saved now."""
+        return bool(self._unsaved.size) and (self.is_prompted or self._unsaved.size > _MAX_UNSAVED)
 
     # --- Recording -----------------------------------------------------------------------------------------------
 
     async def record(self, *updates: dict[str, Any]) -> None:
-        """Keep updates, all or none, to be saved soon. If too many are kept, save them first, as `save` does.
+        """Keep updates, all or none, to be saved soon, but not before the first prompt.
 
+        If too many are kept, save them first, as `save` does.
         Raises `MessageTooLarge` for an update that could not be sent when the session is loaded.
         """
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
         self._unsaved.add(updates)
+        self.is_prompted = self.is_prompted or any(map(_is_prompt, updates))
         self._save_soon()
 
     async def save(self) -> None:
@@ -216,11 +226,11 @@ class ActiveSession:
         except Exception as error:  # objects of the agent may raise any, as while a thread changes them
             failure = error
         try:
-            if self._unsaved.size or self._is_changed:
+            if self._has_entries or self._is_changed:
                 await self._write()
         finally:
             self._saving = None  # not by a callback: until that runs, more may be recorded
-        if self._unsaved.size or self._is_changed or self._is_asked:
+        if self._has_entries or self._is_changed or self._is_asked:
             self._save_soon()
         if failure is not None:
             raise failure
@@ -235,7 +245,7 @@ class ActiveSession:
 
     async def _write(self) -> None:
         """Save what is new. What another writer has changed meanwhile, without adding entries, is merged first."""
-        entries = self._unsaved.take()
+        entries = self._unsaved.take() if self._has_entries else []
         try:
             for _ in range(_MAX_TRIES):
                 if await self._has_written(entries):
@@ -287,11 +297,14 @@ class ActiveSession:
         """All updates so far in their order, as they were written to the wire. Raises what the store raises."""
         await self.save()
         start, end = 0, self._stored.entries
+        waiting = [] if self.is_prompted else self._unsaved.texts()
         while start < end and (page := await self._page(start, min(_PAGE, end - start))):
             for text in page:
                 if (update := self._parsed(text)) is not None:
                     yield update
             start += len(page)
+        for update in filter(None, map(self._parsed, waiting)):
+            yield update
 
     async def _page(self, start: int, count: int) -> Sequence[str]:
         within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(self._store, "entries_within", None)
@@ -358,6 +371,11 @@ class _Entries:
         texts, self._texts, self.size = self._texts, [], 0
         return texts
 
+    def texts(self) -> list[str]:
+        """All texts, which stay."""
+        self._end_piece()
+        return [*self._texts]
+
     def put_back(self, texts: list[str]) -> None:
         """Insert texts that were taken at the start."""
         self._texts[:0] = texts
@@ -386,6 +404,10 @@ class _Entries:
             whole = {**shape, "content": {**shape["content"], "text": "".join(self._pieces)}}
             self._texts.append(_entry(whole))
             self._shape, self._pieces, self._piece_size = None, [], 0
+
+
+def _is_prompt(update: dict[str, Any]) -> bool:
+    return str(update.get("sessionUpdate")).startswith("user_")
 
 
 def _entry(update: dict[str, Any]) -> str:

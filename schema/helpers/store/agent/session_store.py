@@ -48,7 +48,7 @@ class StoredSession:
             session_id=self.id,
             cwd=self.cwd,
             additional_directories=[*self.directories] if self.directories else UNSET,
-            title=self.title,
+            title=UNSET if self.title is None else self.title,
             updated_at=self.updated_at,
         )
 

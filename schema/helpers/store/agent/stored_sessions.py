@@ -123,6 +123,15 @@ class StoredSessions:
         if (active := self.active.get(session_id)) is not None:
             await active.save()
 
+    async def close(self, session_id: str) -> None:
+        """Save a session, if it is open, or delete it, if nobody has ever prompted it. Raises `RequestError`."""
+        if (active := self.active.get(session_id)) is not None:
+            await active.save()
+            if not (active.is_prompted or self._has_turns(session_id)):
+                stored = await self.store.get(session_id)
+                if stored is not None and not stored.entries:  # nobody else has prompted it
+                    await self.delete(session_id)
+
     def forget(self, session_id: str) -> None:
         """Forget that a session is open."""
         self.active.pop(session_id, None)
@@ -148,7 +157,12 @@ class StoredSessions:
 
     def _activate(self, stored: StoredSession) -> ActiveSession:
         active = self.active[stored.id] = ActiveSession(
-            self.store, stored, save_seconds=self._save_seconds, max_bytes=self._max_bytes, on_news=self._tell
+            self.store,
+            stored,
+            save_seconds=self._save_seconds,
+            max_bytes=self._max_bytes,
+            is_prompted=stored.entries > 0,
+            on_news=self._tell,
         )
         return active
 

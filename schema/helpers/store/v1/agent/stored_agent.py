@@ -178,11 +178,11 @@ class StoredAgent(TurnAgent):
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
-        """End the turns of a session, and save it."""
+        """End the turns of a session, and save it, or delete one that has never had a prompt."""
         self.session(params.session_id)
         await self.turns.close(params.session_id)
         try:
-            await self._stored.save(params.session_id)
+            await self._stored.close(params.session_id)
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
@@ -216,6 +216,7 @@ class StoredAgent(TurnAgent):
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
         await active.refresh()  # a mode that another process has set holds for this turn
+        active.is_prompted = True
         try:
             await active.record(*(encode(SessionUpdateUserMessageChunk(content=block)) for block in params.prompt))
         except MessageTooLarge as error:

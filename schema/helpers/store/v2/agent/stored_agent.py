@@ -178,11 +178,11 @@ class StoredAgent(TurnAgent):
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
-        """End the turns of a session, and save it."""
+        """End the turns of a session, and save it, or delete one that has never had a prompt."""
         self.session(params.session_id)
         await self.turns.close(params.session_id)
         try:
-            await self._stored.save(params.session_id)
+            await self._stored.close(params.session_id)
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
@@ -211,6 +211,7 @@ class StoredAgent(TurnAgent):
     ) -> Reason | SessionUpdateStateUpdateIdle | None:
         texts = [block.text for block in params.prompt if isinstance(block, ContentBlockText)]
         await active.refresh()  # a mode that another process has set holds for this turn
+        active.is_prompted = True
         if active.name_after("\n".join(texts)):
             await self.client.session_update(title(active.id, active.title))
         return await self.work(params)
