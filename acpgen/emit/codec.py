@@ -21,6 +21,7 @@ from acpgen.emit.source import (
     tuple_of,
 )
 from acpgen.ir import model as ir
+from acpgen.ir.relations import without_null
 
 _DATA = "    data: Any = raw if raw.__class__ is dict else json_object(raw)"
 
@@ -55,7 +56,10 @@ class CodecText:
 
     def is_bare(self, struct: ir.Struct) -> bool:
         """True if the functions of the shared base do for this class."""
-        return self.classes.adds_nothing(struct) and struct.name not in self.reading.watched
+        shared = self.classes.shared
+        if shared is None or not self.classes.adds_nothing(struct) or struct.name in self.reading.watched:
+            return False
+        return struct.fields[0].omits_null == shared.fields[0].omits_null
 
     def bare_functions(self, shared: ir.Struct) -> Iterator[Code]:
         """The functions of the shared base."""
@@ -108,21 +112,32 @@ class CodecText:
             case []:
                 yield f"    {enclosed('return {', always, '}', indent=4)}"
             case [only] if not always:
-                yield f"    return {{}} if {_source(only)} is UNSET else {{{self._entry(only)}}}"
+                yield f"    return {{}} if {self._is_absent(only)} else {{{self._entry(only)}}}"
             case [*optional, last]:
                 yield f"    {enclosed('data: dict[str, Any] = {', always, '}', indent=4)}"
                 needs_no_encoding = self._writing.is_plain(last.type)
                 for field in optional if needs_no_encoding else [*optional, last]:
-                    yield f"    if {_source(field)} is not UNSET:"
-                    yield f"        {assigned(f'data[{literal(field.wire)}]', self._written(field), indent=8)}"
-                entry = f" if {_source(last)} is UNSET else {{**data, {self._entry(last)}}}"
+                    source = _source(field)
+                    if self._writing.leaves_out_null(field):  # one look-up for two tests
+                        yield f"    if (found := {source}) is not UNSET and found is not None:"
+                        source = Code("found")
+                    else:
+                        yield f"    if {source} is not UNSET:"
+                    yield f"        {assigned(f'data[{literal(field.wire)}]', self._written(field, source), indent=8)}"
+                entry = f" if {self._is_absent(last)} else {{**data, {self._entry(last)}}}"
                 yield f"    return data{entry if needs_no_encoding else ''}"
 
     def _entry(self, field: ir.Field) -> str:
-        return f"{literal(field.wire)}: {self._written(field)}"
+        return f"{literal(field.wire)}: {self._written(field, _source(field))}"
 
-    def _written(self, field: ir.Field) -> Code:
-        return self._writing.write(field.type, _source(field))
+    def _is_absent(self, field: ir.Field) -> str:
+        test = f"{_source(field)} is UNSET"
+        return f"{test} or {_source(field)} is None" if self._writing.leaves_out_null(field) else test
+
+    def _written(self, field: ir.Field, source: Code) -> Code:
+        leaves_out_null = self._writing.leaves_out_null(field)
+        kind = without_null(field.type, self.reading.model) if leaves_out_null else field.type
+        return self._writing.write(kind, source)
 
     # --- Enums and unions ---
 

@@ -19,7 +19,7 @@ from acpgen.ir.conditions import excluded_values
 from acpgen.ir.leniency import can_fall_back, replaces_misfits
 from acpgen.ir.opened import watched
 from acpgen.ir.order import members, reachable, references
-from acpgen.ir.relations import resolved, without_null
+from acpgen.ir.relations import may_send_null, resolved, without_null
 
 Rows: TypeAlias = Iterable[tuple[str, Code | None]]
 """The keys of a table, each with its value; None in a set."""
@@ -62,6 +62,7 @@ class DetailsView:
             "skipping": _where(self._skips, self._unread),
             "default_on_null": _where(self._takes_null, self._unread),
             "optional": _where(self._is_optional_constant, self._structs),
+            "nulls": _where(self._sends_null, self._structs),
             "required": _where(self._is_required_here, self._structs),
             "defaults": self._defaults(),
             "order": self._order(),
@@ -74,7 +75,17 @@ class DetailsView:
             "rejected": self._rejected(),
         }
         lines = {name: _packed(rows) for name, rows in found.items()}
-        return {name: each for name, each in lines.items() if each}
+        return {name: each for name, each in lines.items() if each or (name == "nulls" and self._leaves_out_null)}
+
+    @property
+    def _leaves_out_null(self) -> bool:
+        """True if there are properties that are left out where they are null."""
+        return any(
+            each.omits_null and may_send_null(each, self._model) for struct in self._structs for each in struct.fields
+        )
+
+    def _sends_null(self, _: ir.Struct, field: ir.Field) -> bool:
+        return self._leaves_out_null and may_send_null(field, self._model) and not field.omits_null
 
     # --- Properties ---
 

@@ -30,6 +30,12 @@ def without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     return resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
 
 
+def may_send_null(field: ir.Field, model: ir.Model) -> bool:
+    """True for an optional property that may be null beside values of its type; where any JSON may be, null is one."""
+    kind = resolved(field.type, model)
+    return field.may_be_unset and isinstance(kind, ir.Nullable) and kind.inner != ir.AnyJson()
+
+
 def follow(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> tuple[Attribute | None, ir.TypeExpr]:
     """The attribute at the end of `path`, starting from a value of the type, and its type."""
     attribute = None

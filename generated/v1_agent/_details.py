@@ -31,6 +31,10 @@ DETAILS: Final = TypeDetails(
     default_on_null={
         "args", "env",
     },
+    nulls={
+        "SessionUpdateCompactionUpdate.meta", "SessionUpdateSessionInfoUpdate.meta",
+        "SessionUpdateSessionInfoUpdate.title", "SessionUpdateSessionInfoUpdate.updated_at", "error", "summary",
+    },
     order={
         "CreateElicitationResponseAccept": 0, "CreateElicitationResponseCancel": 0,
         "CreateElicitationResponseDecline": 0, "CreateElicitationResponseOther": 0, "SessionConfigOptionBoolean": 4,

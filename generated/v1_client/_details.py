@@ -21,6 +21,10 @@ DETAILS: Final = TypeDetails(
     default_on_null={
         "additional_directories", "args", "env", "headers", "mcp_servers",
     },
+    nulls={
+        "SessionUpdateCompactionUpdate.meta", "SessionUpdateSessionInfoUpdate.meta",
+        "SessionUpdateSessionInfoUpdate.title", "SessionUpdateSessionInfoUpdate.updated_at", "error", "summary",
+    },
     order={
         "CreateElicitationResponseAccept": 0, "CreateElicitationResponseCancel": 0,
         "CreateElicitationResponseDecline": 0, "CreateElicitationResponseOther": 0, "SessionConfigOptionBoolean": 4,
