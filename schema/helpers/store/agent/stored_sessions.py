@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ntpath
-import posixpath
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from os.path import normpath
@@ -12,12 +10,13 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ..agent import RemoteClient
-from ..errors import InternalError, InvalidParamsError, InvalidRequestError, ResourceNotFoundError
+from ..errors import InternalError, InvalidParamsError, InvalidRequestError
 from ..message import MessageTooLarge
 from ..methods import PROTOCOL_VERSION
 from ..options import ConnectionOptions
 from .active_session import ActiveSession, logger, new_session, not_saved
 from .memory import MAX_ID, memory_of, shortened
+from .session_checks import check_cwd, session_not_found
 from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, SessionStore, StoredSession
 
 __all__: list[str] = []
@@ -60,8 +59,7 @@ class StoredSessions:
         """Begin a session. Raises `RequestError` if too many are open, or the folder is relative or too long."""
         self._check_room()
         _check_folders(cwd, directories)
-        if not (posixpath.isabs(cwd) or ntpath.isabs(cwd)):  # the client may have another system
-            raise InvalidParamsError("cwd must be absolute", data={"cwd": shortened(cwd)})
+        check_cwd(cwd)
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         try:
             await self.store.create(stored)
@@ -77,13 +75,14 @@ class StoredSessions:
         changed it while a turn runs here: the turn would continue a conversation that it has not seen.
         """
         _check_folders(cwd, directories)
+        check_cwd(cwd)
         if (active := self.active.get(session_id)) is not None:
             await self._save_unless_changed(active)
         else:
             self._check_room()
         stored = await self.store.get(session_id)
         if stored is None or stored.protocol != PROTOCOL_VERSION:
-            raise unknown(session_id)
+            raise session_not_found(session_id)
         if normpath(stored.cwd) != normpath(cwd):
             folder = shortened(stored.cwd)
             raise InvalidParamsError("the session belongs to another folder", data={"cwd": folder})
@@ -100,7 +99,7 @@ class StoredSessions:
     def get(self, session_id: str) -> ActiveSession:
         """A session that is open. Raises `RequestError` for any other."""
         if (active := self.active.get(session_id)) is None:
-            raise unknown(session_id)
+            raise session_not_found(session_id)
         return active
 
     async def page(self, cwd: Any, cursor: Any) -> tuple[list[StoredSession], str | None]:
@@ -188,11 +187,6 @@ class StoredSessions:
             if not isinstance(error.__cause__, SessionChangedError) or self._has_turns(active.id):
                 raise
             active.discard()
-
-
-def unknown(session_id: str) -> ResourceNotFoundError:
-    """The error for a session that is not there, or not open."""
-    return ResourceNotFoundError("session not found", data={"sessionId": shortened(session_id)})
 
 
 def too_large(error: MessageTooLarge) -> InvalidParamsError:
