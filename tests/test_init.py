@@ -468,7 +468,7 @@ async def work(prompt: object, tools: object, output: object) -> None:
 
 
 @EACH_SPOKEN
-def test_an_error_is_one_line_on_stderr_and_a_traceback_in_the_log(
+def test_an_error_is_one_line_on_stderr_and_a_traceback_in_the_log(  # noqa: PLR0917 - fixtures
     projects: Projects, protocols: tuple[int, ...], protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some editors show each line of stderr in the chat."""

@@ -85,8 +85,10 @@ def test_none_is_null_in_a_patch(acp: Any) -> None:
     if not is_v1(acp):
         change = acp.SessionUpdateToolCallUpdate(tool_call_id="c", title=None, content=None)
         assert acp.encode(change) == {
-            **{"sessionUpdate": "tool_call_update", "toolCallId": "c"},
-            **{"title": None, "content": None},
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c",
+            "title": None,
+            "content": None,
         }
         usage = acp.SessionUpdateUsageUpdate(used=1, size=2, cost=None, meta=None)
         assert acp.encode(usage) == {"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": None}

@@ -35,6 +35,9 @@ DETAILS: Final = TypeDetails(
         "SessionUpdateCompactionUpdate.meta", "SessionUpdateSessionInfoUpdate.meta",
         "SessionUpdateSessionInfoUpdate.title", "SessionUpdateSessionInfoUpdate.updated_at", "error", "summary",
     },
+    omitting={
+        "auth", "fs", "read_text_file", "terminal", "write_text_file",
+    },
     order={
         "CreateElicitationResponseAccept": 0, "CreateElicitationResponseCancel": 0,
         "CreateElicitationResponseDecline": 0, "CreateElicitationResponseOther": 0, "SessionConfigOptionBoolean": 4,

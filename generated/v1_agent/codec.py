@@ -200,8 +200,8 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -229,8 +229,8 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
         "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
         "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
     }
-    if (found := value.agent_info) is not UNSET and found is not None:
-        data["agentInfo"] = encode_implementation(found)
+    if (agent_info := value.agent_info) is not UNSET and agent_info is not None:
+        data["agentInfo"] = encode_implementation(agent_info)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -252,14 +252,20 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.load_session:
+        data["loadSession"] = value.load_session
+    if found := encode_prompt_capabilities(value.prompt_capabilities):
+        data["promptCapabilities"] = found
+    if found := encode_mcp_capabilities(value.mcp_capabilities):
+        data["mcpCapabilities"] = found
+    if found := encode_session_capabilities(value.session_capabilities):
+        data["sessionCapabilities"] = found
+    if found := encode_agent_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -276,8 +282,16 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.image:
+        data["image"] = value.image
+    if value.audio:
+        data["audio"] = value.audio
+    if value.embedded_context:
+        data["embeddedContext"] = value.embedded_context
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -292,8 +306,14 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.http:
+        data["http"] = value.http
+    if value.sse:
+        data["sse"] = value.sse
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -314,16 +334,16 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.list) is not UNSET and found is not None:
-        data["list"] = encode_session_list_capabilities(found)
-    if (found := value.delete) is not UNSET and found is not None:
-        data["delete"] = encode_session_delete_capabilities(found)
-    if (found := value.additional_directories) is not UNSET and found is not None:
-        data["additionalDirectories"] = encode_session_additional_directories_capabilities(found)
-    if (found := value.resume) is not UNSET and found is not None:
-        data["resume"] = encode_session_resume_capabilities(found)
-    if (found := value.close) is not UNSET and found is not None:
-        data["close"] = encode_session_close_capabilities(found)
+    if (list := value.list) is not UNSET and list is not None:
+        data["list"] = encode_session_list_capabilities(list)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
+    if (resume := value.resume) is not UNSET and resume is not None:
+        data["resume"] = encode_session_resume_capabilities(resume)
+    if (close := value.close) is not UNSET and close is not None:
+        data["close"] = encode_session_close_capabilities(close)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -337,8 +357,8 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.logout) is not UNSET and found is not None:
-        data["logout"] = encode_logout_capabilities(found)
+    if (logout := value.logout) is not UNSET and logout is not None:
+        data["logout"] = encode_logout_capabilities(logout)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -358,8 +378,8 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
@@ -380,8 +400,8 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -606,8 +626,8 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -626,10 +646,10 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.uri) is not UNSET and found is not None:
-        data["uri"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -646,8 +666,8 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -673,16 +693,16 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
-    if (found := value.size) is not UNSET and found is not None:
-        data["size"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -698,8 +718,8 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -726,12 +746,12 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.audience) is not UNSET and found is not None:
-        data["audience"] = found
-    if (found := value.last_modified) is not UNSET and found is not None:
-        data["lastModified"] = found
-    if (found := value.priority) is not UNSET and found is not None:
-        data["priority"] = found
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -752,8 +772,8 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -770,8 +790,8 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -975,10 +995,10 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -992,8 +1012,8 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1005,26 +1025,26 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1039,17 +1059,17 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if (found := value.next_cursor) is not UNSET and found is not None:
-        data["nextCursor"] = found
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1057,19 +1077,19 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.updated_at) is not UNSET and found is not None:
-        data["updatedAt"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1090,10 +1110,10 @@ def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[st
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path}
-    if (found := value.line) is not UNSET and found is not None:
-        data["line"] = found
-    if (found := value.limit) is not UNSET and found is not None:
-        data["limit"] = found
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    if (limit := value.limit) is not UNSET and limit is not None:
+        data["limit"] = limit
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1108,18 +1128,18 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if (found := value.kind) is not UNSET and found is not None:
-        data["kind"] = found
-    if (found := value.status) is not UNSET and found is not None:
-        data["status"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
-    if (found := value.content) is not UNSET and found is not None:
-        data["content"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.locations) is not UNSET and found is not None:
-        data["locations"] = [encode_tool_call_location(item) for item in found]
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
@@ -1134,8 +1154,8 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "path": value.path, "newText": value.new_text}
-    if (found := value.old_text) is not UNSET and found is not None:
-        data["oldText"] = found
+    if (old_text := value.old_text) is not UNSET and old_text is not None:
+        data["oldText"] = old_text
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1146,8 +1166,8 @@ def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> d
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if (found := value.line) is not UNSET and found is not None:
-        data["line"] = found
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1162,10 +1182,10 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if (found := value.cwd) is not UNSET and found is not None:
-        data["cwd"] = found
-    if (found := value.output_byte_limit) is not UNSET and found is not None:
-        data["outputByteLimit"] = found
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (output_byte_limit := value.output_byte_limit) is not UNSET and output_byte_limit is not None:
+        data["outputByteLimit"] = output_byte_limit
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1196,8 +1216,8 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1219,8 +1239,8 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1239,8 +1259,8 @@ def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1256,91 +1276,91 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.required) is not UNSET and found is not None:
-        data["required"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_length) is not UNSET and found is not None:
-        data["minLength"] = found
-    if (found := value.max_length) is not UNSET and found is not None:
-        data["maxLength"] = found
-    if (found := value.pattern) is not UNSET and found is not None:
-        data["pattern"] = found
-    if (found := value.format) is not UNSET and found is not None:
-        data["format"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
-    if (found := value.enum) is not UNSET and found is not None:
-        data["enum"] = found
-    if (found := value.one_of) is not UNSET and found is not None:
-        data["oneOf"] = [encode_enum_option(item) for item in found]
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_items) is not UNSET and found is not None:
-        data["minItems"] = found
-    if (found := value.max_items) is not UNSET and found is not None:
-        data["maxItems"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1350,8 +1370,8 @@ def encode_elicitation_property_schema_other(value: types.ElicitationPropertySch
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1379,8 +1399,8 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1389,8 +1409,8 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1399,8 +1419,8 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1410,8 +1430,8 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         "toolCallId": value.tool_call_id,
         "title": value.title,
     }
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
     if value.kind is not UNSET:
         data["kind"] = value.kind
     if value.status is not UNSET:
@@ -1429,18 +1449,18 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id, "sessionUpdate": value.session_update}
-    if (found := value.kind) is not UNSET and found is not None:
-        data["kind"] = found
-    if (found := value.status) is not UNSET and found is not None:
-        data["status"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
-    if (found := value.content) is not UNSET and found is not None:
-        data["content"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.locations) is not UNSET and found is not None:
-        data["locations"] = [encode_tool_call_location(item) for item in found]
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
@@ -1490,15 +1510,15 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
-    if (found := value.cost) is not UNSET and found is not None:
-        data["cost"] = encode_cost(found)
+    if (cost := value.cost) is not UNSET and cost is not None:
+        data["cost"] = encode_cost(cost)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1531,8 +1551,8 @@ def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "description": value.description}
-    if (found := value.input) is not UNSET and found is not None:
-        data["input"] = ENCODERS[found.__class__](found)
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 

@@ -116,8 +116,8 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "protocolVersion": value.protocol_version,
         "clientCapabilities": encode_client_capabilities(value.client_capabilities),
     }
-    if (found := value.client_info) is not UNSET and found is not None:
-        data["clientInfo"] = encode_implementation(found)
+    if (client_info := value.client_info) is not UNSET and client_info is not None:
+        data["clientInfo"] = encode_implementation(client_info)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -141,16 +141,20 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if (found := value.session) is not UNSET and found is not None:
-        data["session"] = encode_client_session_capabilities(found)
-    if (found := value.elicitation) is not UNSET and found is not None:
-        data["elicitation"] = encode_elicitation_capabilities(found)
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if found := encode_file_system_capabilities(value.fs):
+        data["fs"] = found
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_client_session_capabilities(session)
+    if found := encode_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
@@ -165,8 +169,14 @@ def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
 
 
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.read_text_file:
+        data["readTextFile"] = value.read_text_file
+    if value.write_text_file:
+        data["writeTextFile"] = value.write_text_file
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
@@ -183,12 +193,12 @@ def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilit
 
 def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.compaction) is not UNSET and found is not None:
-        data["compaction"] = encode_compaction_capabilities(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = encode_session_config_options_capabilities(found)
-    if (found := value.notices) is not UNSET and found is not None:
-        data["notices"] = encode_notice_capabilities(found)
+    if (compaction := value.compaction) is not UNSET and compaction is not None:
+        data["compaction"] = encode_compaction_capabilities(compaction)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = encode_session_config_options_capabilities(config_options)
+    if (notices := value.notices) is not UNSET and notices is not None:
+        data["notices"] = encode_notice_capabilities(notices)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -211,8 +221,8 @@ def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigO
 
 def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.boolean) is not UNSET and found is not None:
-        data["boolean"] = encode_boolean_config_option_capabilities(found)
+    if (boolean := value.boolean) is not UNSET and boolean is not None:
+        data["boolean"] = encode_boolean_config_option_capabilities(boolean)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -235,8 +245,12 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminal": value.terminal}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -250,10 +264,10 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.form) is not UNSET and found is not None:
-        data["form"] = encode_elicitation_form_capabilities(found)
-    if (found := value.url) is not UNSET and found is not None:
-        data["url"] = encode_elicitation_url_capabilities(found)
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -270,8 +284,8 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -610,8 +624,8 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -630,10 +644,10 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.uri) is not UNSET and found is not None:
-        data["uri"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -650,8 +664,8 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -677,16 +691,16 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
-    if (found := value.size) is not UNSET and found is not None:
-        data["size"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -702,8 +716,8 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -746,12 +760,12 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.audience) is not UNSET and found is not None:
-        data["audience"] = found
-    if (found := value.last_modified) is not UNSET and found is not None:
-        data["lastModified"] = found
-    if (found := value.priority) is not UNSET and found is not None:
-        data["priority"] = found
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -768,8 +782,8 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -786,8 +800,8 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1738,10 +1752,10 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.cwd) is not UNSET and found is not None:
-        data["cwd"] = found
-    if (found := value.cursor) is not UNSET and found is not None:
-        data["cursor"] = found
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1827,33 +1841,33 @@ def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
-    if (found := value.exit_status) is not UNSET and found is not None:
-        data["exitStatus"] = encode_terminal_exit_status(found)
+    if (exit_status := value.exit_status) is not UNSET and exit_status is not None:
+        data["exitStatus"] = encode_terminal_exit_status(exit_status)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.exit_code) is not UNSET and found is not None:
-        data["exitCode"] = found
-    if (found := value.signal) is not UNSET and found is not None:
-        data["signal"] = found
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.exit_code) is not UNSET and found is not None:
-        data["exitCode"] = found
-    if (found := value.signal) is not UNSET and found is not None:
-        data["signal"] = found
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if (found := value.meta) is not UNSET and found is not None:
-        data["_meta"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
     return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 

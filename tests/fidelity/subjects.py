@@ -12,8 +12,8 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.schema.bundled import find_release, list_releases
 from acpgen.schema.compose import compose
-from acpgen.schema.walk import definition_pointer
 from acpgen.schema.document import join
+from acpgen.schema.walk import definition_pointer
 from acpgen.sources.inputs import load
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
 from tests.fidelity.expecting import OMITS_NULL, Expecting
@@ -88,7 +88,7 @@ class Subject:
 
 
 def composed_root(sources: SchemaChoice, *, keeps_nulls: bool = True) -> dict[str, Any]:
-    """The schema that `sources` compose to. Unless nulls are kept, optional properties where they say nothing are marked."""
+    """The schema that `sources` compose to. Unless nulls are kept, the properties where they say nothing are marked."""
     inputs = load(sources)
     facts = inputs.schema.facts
     release = inputs.release.name if inputs.release else None
@@ -97,14 +97,16 @@ def composed_root(sources: SchemaChoice, *, keeps_nulls: bool = True) -> dict[st
         return composed.root
     kept, root = facts.nulls, composed.root
     definitions = {
-        name: _marked(node, definition_pointer(name), lambda each: composed.is_added(each), f"{name}/", kept)
+        name: _marked(
+            node, definition_pointer(name), lambda part, at: part in kept or composed.is_added(at), f"{name}/"
+        )
         for name, node in root["$defs"].items()
         if name not in kept
     }
     return {**root, "$defs": {**root["$defs"], **definitions}}
 
 
-def _marked(node: Any, pointer: str, is_added: Callable[[str], bool], start: str, kept: frozenset[str]) -> Any:
+def _marked(node: Any, pointer: str, is_kept: Callable[[str, str], bool], start: str) -> Any:
     """A schema with a mark at each property that is left out where it is null, if it is optional."""
     if not isinstance(node, dict):
         return node
@@ -112,12 +114,13 @@ def _marked(node: Any, pointer: str, is_added: Callable[[str], bool], start: str
     for key in ("allOf", "anyOf", "oneOf"):
         if key in node:
             members = enumerate(node[key])
-            found[key] = [_marked(each, join(pointer, key, at), is_added, start, kept) for at, each in members]
-    found["properties"] = dict(node.get("properties", {}))
-    for wire, each in found["properties"].items():
-        if start + wire not in kept and not is_added(join(pointer, "properties", wire)) and isinstance(each, dict):
-            found["properties"][wire] = {**each, OMITS_NULL: True}
-    return found if "properties" in node else {key: value for key, value in found.items() if key != "properties"}
+            found[key] = [_marked(each, join(pointer, key, at), is_kept, start) for at, each in members]
+    if "properties" in node:
+        found["properties"] = dict(node["properties"])
+        for wire, each in node["properties"].items():
+            if isinstance(each, dict) and not is_kept(start + wire, join(pointer, "properties", wire)):
+                found["properties"][wire] = {**each, OMITS_NULL: True}
+    return found
 
 
 def relaxed(root: dict[str, Any], disagreements: Iterable[Disagreement]) -> dict[str, Any]:

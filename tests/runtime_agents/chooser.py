@@ -25,9 +25,7 @@ class Chooser(helpers.StoredAgent):  # type: ignore[name-defined, misc]
 
     def config_options(self, session: Any) -> Sequence[Any]:
         return [
-            acp.SessionConfigOptionSelect(
-                **{KEY: name}, name=name, current_value=session.data[name], options=DIGITS
-            )
+            acp.SessionConfigOptionSelect(**{KEY: name}, name=name, current_value=session.data[name], options=DIGITS)
             for name in OPTIONS
         ]
 

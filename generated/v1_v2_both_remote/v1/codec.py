@@ -32,6 +32,7 @@ from .._runtime._decode import (
     long_string,
     mapping,
     null, nullable_array_at, nullable_at, number,
+    one_of,
     string, string_at,
     tagged_at,
     unfit,
@@ -131,8 +132,8 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "protocolVersion": value.protocol_version,
         "clientCapabilities": encode_client_capabilities(value.client_capabilities),
     }
-    if (found := value.client_info) is not UNSET and found is not None:
-        data["clientInfo"] = encode_implementation(found)
+    if (client_info := value.client_info) is not UNSET and client_info is not None:
+        data["clientInfo"] = encode_implementation(client_info)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -156,16 +157,20 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if (found := value.session) is not UNSET and found is not None:
-        data["session"] = encode_client_session_capabilities(found)
-    if (found := value.elicitation) is not UNSET and found is not None:
-        data["elicitation"] = encode_elicitation_capabilities(found)
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if found := encode_file_system_capabilities(value.fs):
+        data["fs"] = found
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_client_session_capabilities(session)
+    if found := encode_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
@@ -180,8 +185,14 @@ def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
 
 
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.read_text_file:
+        data["readTextFile"] = value.read_text_file
+    if value.write_text_file:
+        data["writeTextFile"] = value.write_text_file
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
@@ -198,12 +209,12 @@ def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilit
 
 def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.compaction) is not UNSET and found is not None:
-        data["compaction"] = encode_compaction_capabilities(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = encode_session_config_options_capabilities(found)
-    if (found := value.notices) is not UNSET and found is not None:
-        data["notices"] = encode_notice_capabilities(found)
+    if (compaction := value.compaction) is not UNSET and compaction is not None:
+        data["compaction"] = encode_compaction_capabilities(compaction)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = encode_session_config_options_capabilities(config_options)
+    if (notices := value.notices) is not UNSET and notices is not None:
+        data["notices"] = encode_notice_capabilities(notices)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -226,8 +237,8 @@ def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigO
 
 def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.boolean) is not UNSET and found is not None:
-        data["boolean"] = encode_boolean_config_option_capabilities(found)
+    if (boolean := value.boolean) is not UNSET and boolean is not None:
+        data["boolean"] = encode_boolean_config_option_capabilities(boolean)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -250,8 +261,12 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminal": value.terminal}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -265,10 +280,10 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.form) is not UNSET and found is not None:
-        data["form"] = encode_elicitation_form_capabilities(found)
-    if (found := value.url) is not UNSET and found is not None:
-        data["url"] = encode_elicitation_url_capabilities(found)
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -285,8 +300,8 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -314,8 +329,8 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
         "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
         "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
     }
-    if (found := value.agent_info) is not UNSET and found is not None:
-        data["agentInfo"] = encode_implementation(found)
+    if (agent_info := value.agent_info) is not UNSET and agent_info is not None:
+        data["agentInfo"] = encode_implementation(agent_info)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -337,14 +352,20 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.load_session:
+        data["loadSession"] = value.load_session
+    if found := encode_prompt_capabilities(value.prompt_capabilities):
+        data["promptCapabilities"] = found
+    if found := encode_mcp_capabilities(value.mcp_capabilities):
+        data["mcpCapabilities"] = found
+    if found := encode_session_capabilities(value.session_capabilities):
+        data["sessionCapabilities"] = found
+    if found := encode_agent_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -361,8 +382,16 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.image:
+        data["image"] = value.image
+    if value.audio:
+        data["audio"] = value.audio
+    if value.embedded_context:
+        data["embeddedContext"] = value.embedded_context
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -377,8 +406,14 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.http:
+        data["http"] = value.http
+    if value.sse:
+        data["sse"] = value.sse
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -399,16 +434,16 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.list) is not UNSET and found is not None:
-        data["list"] = encode_session_list_capabilities(found)
-    if (found := value.delete) is not UNSET and found is not None:
-        data["delete"] = encode_session_delete_capabilities(found)
-    if (found := value.additional_directories) is not UNSET and found is not None:
-        data["additionalDirectories"] = encode_session_additional_directories_capabilities(found)
-    if (found := value.resume) is not UNSET and found is not None:
-        data["resume"] = encode_session_resume_capabilities(found)
-    if (found := value.close) is not UNSET and found is not None:
-        data["close"] = encode_session_close_capabilities(found)
+    if (list := value.list) is not UNSET and list is not None:
+        data["list"] = encode_session_list_capabilities(list)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
+    if (resume := value.resume) is not UNSET and resume is not None:
+        data["resume"] = encode_session_resume_capabilities(resume)
+    if (close := value.close) is not UNSET and close is not None:
+        data["close"] = encode_session_close_capabilities(close)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -422,8 +457,8 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.logout) is not UNSET and found is not None:
-        data["logout"] = encode_logout_capabilities(found)
+    if (logout := value.logout) is not UNSET and logout is not None:
+        data["logout"] = encode_logout_capabilities(logout)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -443,8 +478,8 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
@@ -465,8 +500,8 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -663,10 +698,10 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -701,8 +736,8 @@ def decode_session_mode(raw: Any) -> types.SessionMode:
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -731,10 +766,10 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -756,10 +791,10 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -786,10 +821,10 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
 
 def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -815,8 +850,8 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -885,10 +920,10 @@ def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -905,10 +940,10 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.cwd) is not UNSET and found is not None:
-        data["cwd"] = found
-    if (found := value.cursor) is not UNSET and found is not None:
-        data["cursor"] = found
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -924,8 +959,8 @@ def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if (found := value.next_cursor) is not UNSET and found is not None:
-        data["nextCursor"] = found
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -949,10 +984,10 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.updated_at) is not UNSET and found is not None:
-        data["updatedAt"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1006,10 +1041,10 @@ def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.modes) is not UNSET and found is not None:
-        data["modes"] = encode_session_mode_state(found)
-    if (found := value.config_options) is not UNSET and found is not None:
-        data["configOptions"] = [ENCODERS[item.__class__](item) for item in found]
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1160,8 +1195,8 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1180,10 +1215,10 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.uri) is not UNSET and found is not None:
-        data["uri"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1200,8 +1235,8 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1227,16 +1262,16 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
-    if (found := value.size) is not UNSET and found is not None:
-        data["size"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1252,8 +1287,8 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1296,12 +1331,12 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.audience) is not UNSET and found is not None:
-        data["audience"] = found
-    if (found := value.last_modified) is not UNSET and found is not None:
-        data["lastModified"] = found
-    if (found := value.priority) is not UNSET and found is not None:
-        data["priority"] = found
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1318,8 +1353,8 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1336,8 +1371,8 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1408,10 +1443,10 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path}
-    if (found := value.line) is not UNSET and found is not None:
-        data["line"] = found
-    if (found := value.limit) is not UNSET and found is not None:
-        data["limit"] = found
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    if (limit := value.limit) is not UNSET and limit is not None:
+        data["limit"] = limit
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1469,18 +1504,18 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if (found := value.kind) is not UNSET and found is not None:
-        data["kind"] = found
-    if (found := value.status) is not UNSET and found is not None:
-        data["status"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
-    if (found := value.content) is not UNSET and found is not None:
-        data["content"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.locations) is not UNSET and found is not None:
-        data["locations"] = [encode_tool_call_location(item) for item in found]
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
@@ -1516,8 +1551,8 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "path": value.path, "newText": value.new_text}
-    if (found := value.old_text) is not UNSET and found is not None:
-        data["oldText"] = found
+    if (old_text := value.old_text) is not UNSET and old_text is not None:
+        data["oldText"] = old_text
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1573,8 +1608,8 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if (found := value.line) is not UNSET and found is not None:
-        data["line"] = found
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1682,10 +1717,10 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if (found := value.cwd) is not UNSET and found is not None:
-        data["cwd"] = found
-    if (found := value.output_byte_limit) is not UNSET and found is not None:
-        data["outputByteLimit"] = found
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (output_byte_limit := value.output_byte_limit) is not UNSET and output_byte_limit is not None:
+        data["outputByteLimit"] = output_byte_limit
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1728,8 +1763,8 @@ def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
-    if (found := value.exit_status) is not UNSET and found is not None:
-        data["exitStatus"] = encode_terminal_exit_status(found)
+    if (exit_status := value.exit_status) is not UNSET and exit_status is not None:
+        data["exitStatus"] = encode_terminal_exit_status(exit_status)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1748,10 +1783,10 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.exit_code) is not UNSET and found is not None:
-        data["exitCode"] = found
-    if (found := value.signal) is not UNSET and found is not None:
-        data["signal"] = found
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1798,10 +1833,10 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.exit_code) is not UNSET and found is not None:
-        data["exitCode"] = found
-    if (found := value.signal) is not UNSET and found is not None:
-        data["signal"] = found
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1839,8 +1874,8 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1903,8 +1938,8 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1968,8 +2003,8 @@ def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2040,12 +2075,12 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.required) is not UNSET and found is not None:
-        data["required"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2085,24 +2120,24 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_length) is not UNSET and found is not None:
-        data["minLength"] = found
-    if (found := value.max_length) is not UNSET and found is not None:
-        data["maxLength"] = found
-    if (found := value.pattern) is not UNSET and found is not None:
-        data["pattern"] = found
-    if (found := value.format) is not UNSET and found is not None:
-        data["format"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
-    if (found := value.enum) is not UNSET and found is not None:
-        data["enum"] = found
-    if (found := value.one_of) is not UNSET and found is not None:
-        data["oneOf"] = [encode_enum_option(item) for item in found]
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2123,16 +2158,16 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2156,16 +2191,16 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2185,12 +2220,12 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2222,16 +2257,16 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_items) is not UNSET and found is not None:
-        data["minItems"] = found
-    if (found := value.max_items) is not UNSET and found is not None:
-        data["maxItems"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2277,8 +2312,8 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2357,8 +2392,8 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if (found := value.meta) is not UNSET and found is not None:
-        data["_meta"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
     return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 
@@ -2457,8 +2492,8 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2481,8 +2516,8 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2505,8 +2540,8 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if (found := value.message_id) is not UNSET and found is not None:
-        data["messageId"] = found
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2537,8 +2572,8 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         "toolCallId": value.tool_call_id,
         "title": value.title,
     }
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
     if value.kind is not UNSET:
         data["kind"] = value.kind
     if value.status is not UNSET:
@@ -2580,18 +2615,18 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id, "sessionUpdate": value.session_update}
-    if (found := value.kind) is not UNSET and found is not None:
-        data["kind"] = found
-    if (found := value.status) is not UNSET and found is not None:
-        data["status"] = found
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.name) is not UNSET and found is not None:
-        data["name"] = found
-    if (found := value.content) is not UNSET and found is not None:
-        data["content"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.locations) is not UNSET and found is not None:
-        data["locations"] = [encode_tool_call_location(item) for item in found]
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
@@ -2719,8 +2754,8 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
-    if (found := value.cost) is not UNSET and found is not None:
-        data["cost"] = encode_cost(found)
+    if (cost := value.cost) is not UNSET and cost is not None:
+        data["cost"] = encode_cost(cost)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2739,8 +2774,8 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2876,8 +2911,8 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "description": value.description}
-    if (found := value.input) is not UNSET and found is not None:
-        data["input"] = ENCODERS[found.__class__](found)
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 

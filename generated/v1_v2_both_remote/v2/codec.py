@@ -32,6 +32,7 @@ from .._runtime._decode import (
     long_array, long_string,
     mapping,
     null, nullable_array_at, nullable_at, number,
+    one_of,
     string, string_at,
     tagged_at,
     unfit,
@@ -168,8 +169,8 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -186,10 +187,10 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.auth) is not UNSET and found is not None:
-        data["auth"] = encode_client_auth_capabilities(found)
-    if (found := value.elicitation) is not UNSET and found is not None:
-        data["elicitation"] = encode_elicitation_capabilities(found)
+    if (auth := value.auth) is not UNSET and auth is not None:
+        data["auth"] = encode_client_auth_capabilities(auth)
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -203,8 +204,8 @@ def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
 
 def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.terminal) is not UNSET and found is not None:
-        data["terminal"] = encode_terminal_auth_capabilities(found)
+    if (terminal := value.terminal) is not UNSET and terminal is not None:
+        data["terminal"] = encode_terminal_auth_capabilities(terminal)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -219,10 +220,10 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.form) is not UNSET and found is not None:
-        data["form"] = encode_elicitation_form_capabilities(found)
-    if (found := value.url) is not UNSET and found is not None:
-        data["url"] = encode_elicitation_url_capabilities(found)
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -264,10 +265,10 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.session) is not UNSET and found is not None:
-        data["session"] = encode_session_capabilities(found)
-    if (found := value.auth) is not UNSET and found is not None:
-        data["auth"] = encode_agent_auth_capabilities(found)
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_session_capabilities(session)
+    if (auth := value.auth) is not UNSET and auth is not None:
+        data["auth"] = encode_agent_auth_capabilities(auth)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -288,14 +289,14 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.prompt) is not UNSET and found is not None:
-        data["prompt"] = encode_prompt_capabilities(found)
-    if (found := value.mcp) is not UNSET and found is not None:
-        data["mcp"] = encode_mcp_capabilities(found)
-    if (found := value.delete) is not UNSET and found is not None:
-        data["delete"] = encode_session_delete_capabilities(found)
-    if (found := value.additional_directories) is not UNSET and found is not None:
-        data["additionalDirectories"] = encode_session_additional_directories_capabilities(found)
+    if (prompt := value.prompt) is not UNSET and prompt is not None:
+        data["prompt"] = encode_prompt_capabilities(prompt)
+    if (mcp := value.mcp) is not UNSET and mcp is not None:
+        data["mcp"] = encode_mcp_capabilities(mcp)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -315,12 +316,12 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.image) is not UNSET and found is not None:
-        data["image"] = encode_prompt_image_capabilities(found)
-    if (found := value.audio) is not UNSET and found is not None:
-        data["audio"] = encode_prompt_audio_capabilities(found)
-    if (found := value.embedded_context) is not UNSET and found is not None:
-        data["embeddedContext"] = encode_prompt_embedded_context_capabilities(found)
+    if (image := value.image) is not UNSET and image is not None:
+        data["image"] = encode_prompt_image_capabilities(image)
+    if (audio := value.audio) is not UNSET and audio is not None:
+        data["audio"] = encode_prompt_audio_capabilities(audio)
+    if (embedded_context := value.embedded_context) is not UNSET and embedded_context is not None:
+        data["embeddedContext"] = encode_prompt_embedded_context_capabilities(embedded_context)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -335,10 +336,10 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.stdio) is not UNSET and found is not None:
-        data["stdio"] = encode_mcp_stdio_capabilities(found)
-    if (found := value.http) is not UNSET and found is not None:
-        data["http"] = encode_mcp_http_capabilities(found)
+    if (stdio := value.stdio) is not UNSET and stdio is not None:
+        data["stdio"] = encode_mcp_stdio_capabilities(stdio)
+    if (http := value.http) is not UNSET and http is not None:
+        data["http"] = encode_mcp_http_capabilities(http)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -358,8 +359,8 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
@@ -381,8 +382,8 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -581,10 +582,10 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -611,10 +612,10 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
         "type": value.type,
         "currentValue": value.current_value,
     }
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -641,10 +642,10 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
 
 def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.category) is not UNSET and found is not None:
-        data["category"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -670,8 +671,8 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -717,8 +718,8 @@ def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
 
 def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
-    if (found := value.input) is not UNSET and found is not None:
-        data["input"] = ENCODERS[found.__class__](found)
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -796,10 +797,10 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.cwd) is not UNSET and found is not None:
-        data["cwd"] = found
-    if (found := value.cursor) is not UNSET and found is not None:
-        data["cursor"] = found
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -815,8 +816,8 @@ def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if (found := value.next_cursor) is not UNSET and found is not None:
-        data["nextCursor"] = found
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -840,10 +841,10 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.updated_at) is not UNSET and found is not None:
-        data["updatedAt"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -882,8 +883,8 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    if (found := value.replay_from) is not UNSET and found is not None:
-        data["replayFrom"] = ENCODERS[found.__class__](found)
+    if (replay_from := value.replay_from) is not UNSET and replay_from is not None:
+        data["replayFrom"] = ENCODERS[replay_from.__class__](replay_from)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1108,8 +1109,8 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1128,10 +1129,10 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.uri) is not UNSET and found is not None:
-        data["uri"] = found
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1148,8 +1149,8 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1178,18 +1179,18 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.icons) is not UNSET and found is not None:
-        data["icons"] = [encode_icon(item) for item in found]
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
-    if (found := value.size) is not UNSET and found is not None:
-        data["size"] = found
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (icons := value.icons) is not UNSET and icons is not None:
+        data["icons"] = [encode_icon(item) for item in icons]
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1205,8 +1206,8 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if (found := value.annotations) is not UNSET and found is not None:
-        data["annotations"] = encode_annotations(found)
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1249,12 +1250,12 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.audience) is not UNSET and found is not None:
-        data["audience"] = found
-    if (found := value.last_modified) is not UNSET and found is not None:
-        data["lastModified"] = found
-    if (found := value.priority) is not UNSET and found is not None:
-        data["priority"] = found
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1273,12 +1274,12 @@ def decode_icon(raw: Any) -> types.Icon:
 
 def encode_icon(value: types.Icon) -> dict[str, Any]:
     data: dict[str, Any] = {"src": value.src}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
-    if (found := value.sizes) is not UNSET and found is not None:
-        data["sizes"] = found
-    if (found := value.theme) is not UNSET and found is not None:
-        data["theme"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (sizes := value.sizes) is not UNSET and sizes is not None:
+        data["sizes"] = sizes
+    if (theme := value.theme) is not UNSET and theme is not None:
+        data["theme"] = theme
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1295,8 +1296,8 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1313,8 +1314,8 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1370,10 +1371,10 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "title": value.title,
         "options": [encode_permission_option(item) for item in value.options],
     }
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.subject) is not UNSET and found is not None:
-        data["subject"] = ENCODERS[found.__class__](found)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (subject := value.subject) is not UNSET and subject is not None:
+        data["subject"] = ENCODERS[subject.__class__](subject)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1407,10 +1408,10 @@ def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissi
 
 def encode_request_permission_subject_command(value: types.RequestPermissionSubjectCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "command": value.command, "cwd": value.cwd}
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
-    if (found := value.terminal_id) is not UNSET and found is not None:
-        data["terminalId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    if (terminal_id := value.terminal_id) is not UNSET and terminal_id is not None:
+        data["terminalId"] = terminal_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1511,8 +1512,8 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "changes": [ENCODERS[item.__class__](item) for item in value.changes]}
-    if (found := value.patch) is not UNSET and found is not None:
-        data["patch"] = encode_diff_patch(found)
+    if (patch := value.patch) is not UNSET and patch is not None:
+        data["patch"] = encode_diff_patch(patch)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1569,10 +1570,10 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
 
 def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1592,10 +1593,10 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
 
 def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1615,10 +1616,10 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
 
 def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1638,10 +1639,10 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
 
 def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
     data: dict[str, Any] = {"oldPath": value.old_path, "path": value.path, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1661,10 +1662,10 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
 
 def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
     data: dict[str, Any] = {"oldPath": value.old_path, "path": value.path, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1687,10 +1688,10 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
 
 def encode_diff_change_other(value: types.DiffChangeOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "operation": value.operation}
-    if (found := value.file_type) is not UNSET and found is not None:
-        data["fileType"] = found
-    if (found := value.mime_type) is not UNSET and found is not None:
-        data["mimeType"] = found
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1734,8 +1735,8 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if (found := value.line) is not UNSET and found is not None:
-        data["line"] = found
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1749,8 +1750,8 @@ def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
 
 def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.cancel) is not UNSET and found is not None:
-        data["cancel"] = encode_tool_call_cancel_capabilities(found)
+    if (cancel := value.cancel) is not UNSET and cancel is not None:
+        data["cancel"] = encode_tool_call_cancel_capabilities(cancel)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1855,8 +1856,8 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1919,8 +1920,8 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -1984,8 +1985,8 @@ def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if (found := value.tool_call_id) is not UNSET and found is not None:
-        data["toolCallId"] = found
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2052,12 +2053,12 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.required) is not UNSET and found is not None:
-        data["required"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2100,24 +2101,24 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_length) is not UNSET and found is not None:
-        data["minLength"] = found
-    if (found := value.max_length) is not UNSET and found is not None:
-        data["maxLength"] = found
-    if (found := value.pattern) is not UNSET and found is not None:
-        data["pattern"] = found
-    if (found := value.format) is not UNSET and found is not None:
-        data["format"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
-    if (found := value.enum) is not UNSET and found is not None:
-        data["enum"] = found
-    if (found := value.one_of) is not UNSET and found is not None:
-        data["oneOf"] = [encode_enum_option(item) for item in found]
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2138,16 +2139,16 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2171,16 +2172,16 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.minimum) is not UNSET and found is not None:
-        data["minimum"] = found
-    if (found := value.maximum) is not UNSET and found is not None:
-        data["maximum"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2200,12 +2201,12 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2237,16 +2238,16 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if (found := value.title) is not UNSET and found is not None:
-        data["title"] = found
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
-    if (found := value.min_items) is not UNSET and found is not None:
-        data["minItems"] = found
-    if (found := value.max_items) is not UNSET and found is not None:
-        data["maxItems"] = found
-    if (found := value.default) is not UNSET and found is not None:
-        data["default"] = found
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2289,8 +2290,8 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2368,8 +2369,8 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if (found := value.meta) is not UNSET and found is not None:
-        data["_meta"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
     return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 
@@ -2583,8 +2584,8 @@ def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateS
 
 def encode_session_update_state_update_running(value: types.SessionUpdateStateUpdateRunning) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2609,8 +2610,8 @@ def encode_session_update_state_update_idle_end_turn(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2635,8 +2636,8 @@ def encode_session_update_state_update_idle_max_tokens(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2663,8 +2664,8 @@ def encode_session_update_state_update_idle_max_turn_requests(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2687,8 +2688,8 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2713,8 +2714,8 @@ def encode_session_update_state_update_idle_cancelled(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2738,12 +2739,12 @@ def encode_session_update_state_update_idle_error(value: types.SessionUpdateStat
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.meta) is not UNSET and found is not None:
-        data["_meta"] = found
-    if (found := value.error) is not UNSET and found is not None:
-        data["error"] = encode_error(found)
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    if (error := value.error) is not UNSET and error is not None:
+        data["error"] = encode_error(error)
     return data
 
 
@@ -2773,8 +2774,8 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -2792,10 +2793,10 @@ def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdat
 
 def encode_session_update_state_update_idle_none(value: types.SessionUpdateStateUpdateIdleNone) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
-    if (found := value.meta) is not UNSET and found is not None:
-        data["_meta"] = found
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
     return data if value.stop_reason is UNSET else {**data, "stopReason": value.stop_reason}
 
 
@@ -2831,8 +2832,8 @@ def encode_session_update_state_update_requires_action(
     value: types.SessionUpdateStateUpdateRequiresAction,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if (found := value.background) is not UNSET and found is not None:
-        data["background"] = [ENCODERS[item.__class__](item) for item in found]
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -3114,8 +3115,8 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if (found := value.description) is not UNSET and found is not None:
-        data["description"] = found
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -3295,8 +3296,8 @@ def decode_error(raw: Any) -> types.Error:
 
 def encode_error(value: types.Error) -> dict[str, Any]:
     data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if (found := value.data) is not UNSET and found is not None:
-        data["data"] = encode(found)
+    if value.data is not UNSET and value.data is not None:
+        data["data"] = encode(value.data)
     return data
 
 
@@ -3372,10 +3373,10 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.exit_code) is not UNSET and found is not None:
-        data["exitCode"] = found
-    if (found := value.signal) is not UNSET and found is not None:
-        data["signal"] = found
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
@@ -3405,8 +3406,8 @@ def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
 
 def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if (found := value.cancel) is not UNSET and found is not None:
-        data["cancel"] = encode_terminal_cancel_capabilities(found)
+    if (cancel := value.cancel) is not UNSET and cancel is not None:
+        data["cancel"] = encode_terminal_cancel_capabilities(cancel)
     return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 __all__: list[str] = []
 
 _ABSENT: Final = object()
-_NOTHING: Final[dict[str, Any]] = {}
 
 
 def merged(mine: Any, theirs: Any, *, opened: Any, known: Any) -> Any:
@@ -22,27 +21,29 @@ def merged(mine: Any, theirs: Any, *, opened: Any, known: Any) -> Any:
     """
     if _is_same(theirs, known):
         return mine
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        return _merged_keys(mine, theirs, opened=_dict(opened), known=_dict(known))
+    my_keys, their_keys = _dict(mine), _dict(theirs)
+    if my_keys is not None and their_keys is not None:
+        return _merged_keys(my_keys, their_keys, opened=_dict(opened) or {}, known=_dict(known) or {})
     if _is_same(mine, opened):
         return theirs
-    if isinstance(mine, (list, tuple)) and isinstance(theirs, list):
-        return _merged_items(mine, theirs, opened=_list(opened), known=_list(known))
+    my_items, their_items = _list(mine), _list(theirs)
+    if my_items is not None and their_items is not None:
+        return _merged_items(my_items, their_items, opened=_list(opened) or [], known=_list(known) or [])
     return mine
 
 
 def put_into(place: Any, value: Any) -> Any:
     """`value`, as far as possible in the dicts and lists that are at a place already: others may hold them."""
-    if isinstance(place, dict) and isinstance(value, dict):
-        old: dict[Any, Any] = place
-        for key in [key for key in old if key not in value]:
+    old, new = _dict(place), _dict(value)
+    if old is not None and new is not None:
+        for key in [key for key in old if key not in new]:
             del old[key]
-        old.update((key, put_into(old.get(key), each)) for key, each in value.items())
-        return old
-    if isinstance(place, list) and isinstance(value, list):
-        items: list[Any] = place
-        items[:] = [put_into(items[at] if at < len(items) else None, each) for at, each in enumerate(value)]
-        return items
+        old.update({key: put_into(old.get(key), each) for key, each in new.items()})
+        return place
+    items, others = _list(place), _list(value)
+    if items is not None and others is not None:
+        items[:] = [put_into(items[at] if at < len(items) else None, each) for at, each in enumerate(others)]
+        return place
     return value
 
 
@@ -86,9 +87,11 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else _NOTHING  # pyright: ignore[reportUnknownVariableType]
+def _dict(value: Any) -> dict[str, Any] | None:
+    same: Any = value  # of which type checkers know no less than before
+    return same if isinstance(value, dict) else None
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+def _list(value: Any) -> list[Any] | None:
+    same: Any = value
+    return same if isinstance(value, list) else None

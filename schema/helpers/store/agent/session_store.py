@@ -92,8 +92,8 @@ class SessionStore(Protocol):
     max_bytes)`: as `entries`, but it ends with the entry that exceeds so many bytes. Without it, loading a session
     takes the memory of 200 entries, whatever their size.
 
-    Its `save` may also take the keyword `before`, a session as it was read, and then raises `SessionChangedError` unless
-    all attributes of the session in the store are as there. Without it, a session is read before each save, and what
+    Its `save` may also take the keyword `before`, a session as it was read, and then raises `SessionChangedError`
+    unless all attributes of the session in the store are as there. Without it, a session is read before each save, and what
     another process changes between the two is lost.
     """
 
@@ -132,18 +132,20 @@ class SessionStore(Protocol):
         ...
 
 
-async def save_over(
-    store: SessionStore, before: StoredSession, session: StoredSession, entries: Sequence[str]
-) -> bool:
+def comparing(store: SessionStore) -> Callable[..., Awaitable[None]] | None:
+    """The `save` of a store, if it takes `before`."""
+    return store.save if "before" in signature(store.save).parameters else None
+
+
+async def save_over(store: SessionStore, before: StoredSession, session: StoredSession, entries: Sequence[str]) -> bool:
     """Save a session, if the store has it as it was `before`; returns false, and saves nothing, if it has not."""
-    save: Callable[..., Awaitable[None]] = store.save
     try:
-        if "before" in signature(save).parameters:
-            await save(session, entries, before=before)
+        if (compare_and_save := comparing(store)) is not None:
+            await compare_and_save(session, entries, before=before)
             return True
         if await store.get(before.id) != before:
             return False
-        await save(session, entries)
+        await store.save(session, entries)
     except SessionChangedError:
         return False
     return True

@@ -51,7 +51,9 @@ _UPDATE: Final = (
     "UPDATE sessions SET protocol = ?, cwd = ?, updated_at = ?, directories = ?, title = ?, data = ?, entries = ? "
     "WHERE id = ? AND entries = ?"
 )
-_IS_AS_BEFORE: Final = " AND protocol = ? AND cwd = ? AND updated_at = ? AND directories = ? AND title IS ? AND data = ?"
+_IS_AS_BEFORE: Final = (
+    " AND protocol = ? AND cwd = ? AND updated_at = ? AND directories = ? AND title IS ? AND data = ?"
+)
 _ENTRIES: Final = "SELECT text FROM entries WHERE session_id = ? AND number >= ? ORDER BY number LIMIT ?"
 _LISTED: Final = (
     "SELECT id, protocol, cwd, updated_at, directories, title, '', entries FROM sessions "

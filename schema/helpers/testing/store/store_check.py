@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from inspect import signature
 from typing import Any, Final
 from uuid import uuid4
 
-from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
+from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession, comparing
 
 __all__ = ["check_store"]
 
@@ -94,8 +93,7 @@ async def _changed(store: SessionStore, other: SessionStore) -> None:
 
 
 async def _compared(store: SessionStore, other: SessionStore) -> None:
-    save: Callable[..., Awaitable[None]] = store.save
-    if "before" not in signature(save).parameters:
+    if (save := comparing(store)) is None:  # stores need not compare
         return
     session = replace(_session(), title=None, data="data", directories=("/a",))
     await store.create(session)
