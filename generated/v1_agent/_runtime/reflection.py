@@ -311,7 +311,7 @@ class Reflection:
         data: dict[str, Any] = {} if known is None else {**value.extra}
         for each, write in self._writers[kind]:
             item = getattr(value, each.name)
-            if not (item is UNSET and each.may_be_unset or item is None and each.omits_null):
+            if not ((item is UNSET and each.may_be_unset) or (item is None and each.omits_null)):
                 written = item if write is None else write(item)
                 if written or not each.omits_default:  # the default is false, or an object without properties
                     data[each.wire] = written

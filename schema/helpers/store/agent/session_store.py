@@ -93,8 +93,8 @@ class SessionStore(Protocol):
     takes the memory of 200 entries, whatever their size.
 
     Its `save` may also take the keyword `before`, a session as it was read, and then raises `SessionChangedError`
-    unless all attributes of the session in the store are as there. Without it, a session is read before each save, and what
-    another process changes between the two is lost.
+    unless all attributes of the session in the store are as there. Without it, a session is read before each save, and
+    what another process changes between the two is lost.
     """
 
     async def create(self, session: StoredSession) -> None:
