@@ -34,6 +34,10 @@ UPDATE = """
 UPDATE sessions SET protocol = $3, cwd = $4, updated_at = $5, directories = $6, title = $7, data = $8, entries = $9
 WHERE id = $1 AND entries = $2
 """
+IS_AS_BEFORE = (
+    "AND protocol = $10 AND cwd = $11 AND updated_at = $12 AND directories = $13 AND title IS NOT DISTINCT FROM $14 "
+    "AND data = $15"
+)
 ENTRIES = """
 SELECT text FROM (
     SELECT number, text, sum(octet_length(text)) OVER (ORDER BY number) - octet_length(text) AS before
@@ -71,13 +75,18 @@ class PostgresStore:
             row = await db.fetchrow("SELECT * FROM sessions WHERE id = $1", session_id)
         return None if row is None else _session(row)
 
-    async def save(self, session: StoredSession, entries: Sequence[str]) -> None:
-        """Write all of `session` but its id, and append entries."""
-        row = [*_row(session), session.entries + len(entries)]
+    async def save(
+        self, session: StoredSession, entries: Sequence[str], *, before: StoredSession | None = None
+    ) -> None:
+        """Write all of `session` but its id, and append entries; with `before`, only if all of it is as there."""
+        count = session.entries
+        row = [*_row(session), count + len(entries)]
+        query, expected = (UPDATE, []) if before is None else (UPDATE + IS_AS_BEFORE, _row(before))
         async with self._transaction() as db:
-            if await db.execute(UPDATE, session.id, session.entries, *row) != "UPDATE 1":
+            changed = await db.execute(query, session.id, count, *row, *expected)
+            if changed != "UPDATE 1":
                 raise SessionChangedError(f"the session {session.id!r} was changed or deleted by somebody else")
-            numbered = [(session.id, number, text) for number, text in enumerate(entries, session.entries)]
+            numbered = [(session.id, number, text) for number, text in enumerate(entries, count)]
             await db.copy_records_to_table("entries", records=numbered)
 
     async def entries(self, session_id: str, start: int, count: int) -> Sequence[str]:

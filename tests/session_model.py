@@ -36,6 +36,13 @@ class Said(NamedTuple):
     """True for a question, which takes nothing back."""
 
 
+def without_nulls(value: Json) -> Json:
+    """A value without the properties that are null: encoding leaves out those that say nothing."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
 def expected(events: list[Event], protocol: int) -> Json:
     """The state after these messages, as `tests.session_traffic.seen` shows one."""
     about = [event for event in events if (event.params or {}).get("sessionId", SESSION) == SESSION]
@@ -46,7 +53,7 @@ def expected(events: list[Event], protocol: int) -> Json:
         _entry(key, [each for each in said if each.key == key], protocol) for key in keys if key[0] != "Terminal"
     ]
     plans = [each for each in updates if each["sessionUpdate"] == "plan"]
-    return {
+    found: Json = {
         "entries": entries,
         **_session(about, updates, protocol),
         "usage": _usage([each for each in updates if each["sessionUpdate"] == "usage_update"]),
@@ -60,6 +67,7 @@ def expected(events: list[Event], protocol: int) -> Json:
             }
         ),
     }
+    return without_nulls(found)
 
 
 # --- Entries ---------------------------------------------------------------------------------------------------------

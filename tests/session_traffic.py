@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.interop import values_v1, values_v2
 from tests.interop.values import BLOCKS, OPTIONS, PLAN
-from tests.session_model import SESSION, Event, Json
+from tests.session_model import SESSION, Event, Json, without_nulls
 
 TEXTS = [{"type": "text", "text": text} for text in ("a", "b", "", "é\n")]
 METAS = [{"a": 1}, {"a": None, "b": [2]}, {"b": {"deep": None}}, {}]
@@ -288,9 +288,9 @@ def shown(state: Any) -> list[str]:
 def seen(acp: ModuleType, state: Any) -> Json:
     """A state as JSON, in the form of `tests.session_model.expected`."""
     plain = as_json(acp, state)
-    return {name: value for name, value in plain.items() if name not in ("sessionId", "onChange")} | {
-        "entries": [{"is": type(entry).__name__, **as_json(acp, entry)} for entry in state.entries]
-    }
+    shown = {name: value for name, value in plain.items() if name not in ("sessionId", "onChange")}
+    entries = [{"is": type(entry).__name__, **as_json(acp, entry)} for entry in state.entries]
+    return without_nulls({**shown, "entries": entries})
 
 
 def as_json(acp: ModuleType, value: Any) -> Json:

@@ -51,7 +51,7 @@ def deep_except(kept: Collection[str], cases: Mapping[str, Any]) -> list[Any]:
 
 def without_slowness(stderr: str) -> str:
     """What a program under `python -X dev` wrote to stderr, without asyncio's lines about steps that take long."""
-    return re.sub(r"^Executing <.*> took [\d.]+ seconds\n", "", stderr, flags=re.MULTILINE)
+    return re.sub(r"^(?:WARNING: )?Executing <.*> took [\d.]+ seconds\n", "", stderr, flags=re.MULTILINE)
 
 
 def protocol_of(schema: Path) -> int:

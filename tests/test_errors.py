@@ -72,6 +72,13 @@ def test_an_error_of_each_code(acp: ModuleType, code: int, name: str, title: str
     assert (twin.code, twin.message, twin.data, str(twin)) == (code, "own words", [1], f"own words ({code}): [1]")
 
 
+def test_none_is_no_data(acp: ModuleType, bare: ModuleType) -> None:
+    """Editors in Lua cannot read an error with null in it."""
+    for package in (acp, bare):
+        error = package.RequestError("no", code=-32001, data=None)
+        assert (str(error), error.to_json()) == ("no (-32001)", {"code": -32001, "message": "no"})
+
+
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
@@ -79,7 +86,6 @@ def test_an_error_of_each_code(acp: ModuleType, code: int, name: str, title: str
         ("401\ninvalid\x1b[2J", "401\\ninvalid\\x1b[2J"),
         ("x" * 1000, "x" * 200),
         ({"details": "no key"}, "{'details': 'no key'}"),
-        (None, "null"),
         (list(range(1000)), "[0, 1, 2, 3, 4, 5, ...]"),
     ],
 )
@@ -104,7 +110,7 @@ def test_data_of_every_kind(acp: ModuleType, bare: ModuleType, data: Any) -> Non
         raw = {"code": -32603, "message": "m", "data": data}
         error = package.RequestError.from_json(raw)
         assert error.data == data
-        assert error.to_json() == raw
+        assert error.to_json() == (raw if data is not None else {"code": -32603, "message": "m"})
         json.dumps(error.to_json())
 
 
@@ -245,6 +251,7 @@ def test_data_with_a_type(packages: Packages, data: Any) -> None:
     """Version 2 says what the data of some errors is."""
     acp = packages(SchemaChoice(protocol=2, release="2026-11-02"))
     raw = {"code": -32002, "message": "m", "data": data}
-    assert acp.RequestError.from_json(raw).to_json() == raw
+    written = {**raw} if data is not None else {"code": -32002, "message": "m"}
+    assert acp.RequestError.from_json(raw).to_json() == written
     typed = acp.SessionNotFoundErrorData(session_id="s")
     assert acp.ResourceNotFoundError(data=typed).to_json()["data"] == {"sessionId": "s"}

@@ -101,7 +101,7 @@ def check(acp: ModuleType, events: list[Event]) -> None:
     assert seen(acp, state) == expected(events, acp.PROTOCOL_VERSION)
     screen.check()
     for event, message in taken:
-        assert acp.encode(message) == (event.params if event.result is None else event.result)
+        assert message == acp.decode(type(message), event.params if event.result is None else event.result)
 
 
 def check_many(acp: ModuleType, count: int) -> None:

@@ -47,7 +47,7 @@ SECONDS = 300.0
 
 COMMON = {".gitattributes", ".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
 OWN = {
-    "agent": {f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "work")},
+    "agent": {f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "log", "work")},
     "client": {
         *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "screen", "terminal")),
         "tests/test_chat.py",
@@ -455,6 +455,33 @@ def test_the_agent_describes_itself_and_its_sessions(
         for cwd, expected in wanted.items():
             listed = wire.call(3, "session/list", {"cwd": cwd})["sessions"]
             assert [each["sessionId"] for each in listed] == expected
+
+
+FAILING = """
+async def work(prompt: object, tools: object, output: object) -> None:
+    raise ValueError("a text\\nof two lines")
+"""
+
+
+@EACH_SPOKEN
+def test_an_error_is_one_line_on_stderr_and_a_traceback_in_the_log(  # noqa: PLR0917 - fixtures
+    projects: Projects, protocols: tuple[int, ...], protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some editors show each line of stderr in the chat."""
+    project = tmp_path / "my-agent"
+    shutil.copytree(projects("agent", *protocols), project)
+    (project / "src" / "my_agent" / "work.py").write_text(FAILING, encoding="utf-8")
+    for warnings in ((r"ERROR: .*\[ValueError; ACP_LOG=FILE keeps the traceback\]",), ()):
+        with running(project, *warnings) as wire:
+            wire.prompt(wire.open(protocol), "Hello")
+            if protocol == 1:
+                wire.receive(lambda message: message.get("id") == 3 and "error" in message)
+            else:
+                wire.update(state="idle")
+        monkeypatch.setenv("ACP_LOG", str(tmp_path / "log.txt"))
+    log = (tmp_path / "log.txt").read_text(encoding="utf-8")
+    assert "Traceback" in log
+    assert "ValueError: a text" in log
 
 
 WEATHER = """

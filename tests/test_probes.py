@@ -92,7 +92,7 @@ def test_a_marker_is_kept_however_empty(packages: Packages) -> None:
     raw: dict[str, Any] = {"list": {}, "delete": None}
     value = acp.decode(acp.SessionCapabilities, raw)
     assert (value.list, value.delete, value.close) == (acp.SessionListCapabilities(), None, acp.UNSET)
-    assert acp.encode(value) == raw
+    assert acp.encode(value) == {"list": {}}, "null is left out where it says no more than that"
 
 
 def test_an_object_without_any_property_keeps_its_class(packages: Packages) -> None:

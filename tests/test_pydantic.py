@@ -23,7 +23,7 @@ from tests.needs import need
 from tests.runtime_support import V1, V2
 from tests.support import Packages, import_folder, schema_of
 
-PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "x", "annotations": None}]}
+PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "x", "annotations": {"audience": []}}]}
 PLAN = {"sessionUpdate": "plan", "entries": []}
 
 
@@ -58,7 +58,9 @@ def test_the_wire_form_goes_in_and_out(one: ModuleType) -> None:
     kind = model(prompt=one.PromptRequest, all=list[one.PromptRequest], named=dict[str, one.PromptRequest | None])
     raw = {"prompt": PROMPT, "all": [PROMPT], "named": {"a": PROMPT, "b": None}}
     found = kind.model_validate(raw)
-    assert found.prompt == one.PromptRequest(session_id="s", prompt=[one.ContentBlockText(text="x", annotations=None)])
+    assert found.prompt == one.PromptRequest(
+        session_id="s", prompt=[one.ContentBlockText(text="x", annotations=one.Annotations(audience=[]))]
+    )
     assert found.model_dump() == found.model_dump(mode="json") == found.model_dump(exclude_none=False) == raw
     assert json.loads(found.model_dump_json()) == raw
     assert kind.model_validate_json(json.dumps(raw)) == found

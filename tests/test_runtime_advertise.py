@@ -71,7 +71,7 @@ def test_a_keyword_opens_closes_or_has_the_value(packages: Packages) -> None:
     assert told_by(acp, kind, session_capabilities=None).get("sessionCapabilities", {}) == {}
     assert told_by(acp, acp.Agent, **{"prompt_capabilities.image": True})["promptCapabilities"]["image"] is True
     told = told_by(acp, acp.Agent, prompt_capabilities=acp.PromptCapabilities(audio=True))
-    assert told["promptCapabilities"] == {"image": False, "audio": True, "embeddedContext": False}
+    assert told["promptCapabilities"] == {"audio": True}, "what is false is left out: some editors take it for a yes"
     meta = acp.SessionListCapabilities(meta={"pages": 5})
     told = told_by(acp, kind, **{"session_capabilities.list": meta})
     assert told["sessionCapabilities"] == {"list": {"_meta": {"pages": 5}}, "delete": {}}
@@ -205,7 +205,7 @@ def test_what_is_left_out_by_decision_is_no_warning(packages: Packages) -> None:
     assert warnings_of(acp, lambda self: acp.advertise(self, response, load_session=False, auth=None), **methods) == ""
     able = {"sessionCapabilities": {"list": None}}  # null is a decision, too
     said = acp.decode(acp.InitializeResponse, {"protocolVersion": 1, "agentCapabilities": able})
-    assert warnings_of(acp, lambda self: said, session_list=handler) == ""
+    assert warnings_of(acp, lambda self: acp.advertise(self, said), session_list=handler) == ""
     text = warnings_of(acp, lambda self: response, **methods)
     assert "not advertised: logout, session/load, session/list; use advertise(), with logout=False for" in text
 

@@ -178,6 +178,27 @@ def test_a_broken_promise_is_found(acp: Any, fault: str) -> None:
         checked(acp, memory(acp, fault))
 
 
+class Comparing(Memory):
+    """A store in memory whose `save` compares all but one attribute."""
+
+    async def save(self, session: Any, entries: Sequence[str], *, before: Any = None) -> None:
+        known = self.sessions.get(session.id)
+        if before is not None and known is not None and replace(before, **self._unseen(known)) != known:
+            raise self.helpers.SessionChangedError
+        await super().save(session, entries)
+
+    def _unseen(self, known: Any) -> dict[str, Any]:
+        return {self.fault: getattr(known, self.fault)} if self.fault else {}
+
+
+@pytest.mark.parametrize("unseen", ["title", "data", "directories", "updated_at", "cwd", "protocol"])
+def test_a_comparison_that_leaves_something_out_is_found(acp: Any, unseen: str) -> None:
+    sessions, entries = dict[str, Any](), dict[str, list[str]]()
+    with pytest.raises(AssertionError, match=f"if '{unseen}' is not as `before`"):
+        checked(acp, lambda: Comparing(acp, unseen, sessions, entries))
+    checked(acp, lambda: Comparing(acp, "", sessions, entries))
+
+
 def test_an_error_of_a_store_is_raised(acp: Any) -> None:
     with pytest.raises(KeyError):
         checked(acp, memory(acp, "fails for unknown ones"))

@@ -343,6 +343,14 @@ def test_unknown_properties_are_notes_and_do_not_fail(tmp_path: Path) -> None:
     assert traced(tmp_path, [*OPENED, *call]).code == 0
 
 
+def test_a_null_that_says_nothing_is_a_note(tmp_path: Path) -> None:
+    """Not one in a patch, nor one where any JSON may be."""
+    call = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "failed", "rawOutput": None}
+    found = [*updated(**call, name=None), *updated(sessionUpdate="session_info_update", title=None)]
+    assert findings(tmp_path, [*OPENED, *found]) == [(5, "note", "null", "/params/update/name")]
+    assert traced(tmp_path, [*OPENED, *found]).code == 0
+
+
 def test_the_extension_that_defines_a_method_is_named(tmp_path: Path) -> None:
     call = [ask(2, "session/fork", {**S, **HERE}), answer(2, {"sessionId": "t"})]
     assert "--extension session-fork" in traced(tmp_path, [*OPENED, *call]).stderr

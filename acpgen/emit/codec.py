@@ -21,7 +21,11 @@ from acpgen.emit.source import (
     tuple_of,
 )
 from acpgen.ir import model as ir
+from acpgen.ir.order import introducing
+from acpgen.ir.relations import omits_default, without_null
 
+_LOCALS = frozenset({"value", "data", "item", "found", "encode"})
+"""Names that the functions use."""
 _DATA = "    data: Any = raw if raw.__class__ is dict else json_object(raw)"
 
 
@@ -31,6 +35,8 @@ class CodecText:
     def __init__(self, model: ir.Model) -> None:
         self.reading = DecodeExpressions(model)
         self.classes = Classes(model)
+        self.model = model
+        self._introducing = introducing(model)
         self._writing = Writing(model)
         self._properties = Properties(self.reading)
 
@@ -55,7 +61,10 @@ class CodecText:
 
     def is_bare(self, struct: ir.Struct) -> bool:
         """True if the functions of the shared base do for this class."""
-        return self.classes.adds_nothing(struct) and struct.name not in self.reading.watched
+        shared = self.classes.shared
+        if shared is None or not self.classes.adds_nothing(struct) or struct.name in self.reading.watched:
+            return False
+        return struct.fields[0].omits_null == shared.fields[0].omits_null
 
     def bare_functions(self, shared: ir.Struct) -> Iterator[Code]:
         """The functions of the shared base."""
@@ -102,27 +111,65 @@ class CodecText:
 
     def _encoding(self, struct: ir.Struct) -> Iterator[str]:
         """The statements of this function. An attribute that may be unset is encoded only if it is set."""
-        always = [self._entry(field) for field in struct.fields if not field.may_be_unset]
+        defaults = [field for field in struct.fields if omits_default(struct, field, self.model, self._introducing)]
+        always = [self._entry(field) for field in struct.fields if not (field.may_be_unset or field in defaults)]
         always = ["**value.extra", *always] if struct.keeps_extra else always
+        if defaults:
+            yield from self._encoding_of_defaults(defaults, always, struct)
+            return
         match [field for field in struct.fields if field.may_be_unset]:
             case []:
                 yield f"    {enclosed('return {', always, '}', indent=4)}"
             case [only] if not always:
-                yield f"    return {{}} if {_source(only)} is UNSET else {{{self._entry(only)}}}"
+                yield f"    return {{}} if {self._is_absent(only)} else {{{self._entry(only)}}}"
             case [*optional, last]:
                 yield f"    {enclosed('data: dict[str, Any] = {', always, '}', indent=4)}"
                 needs_no_encoding = self._writing.is_plain(last.type)
                 for field in optional if needs_no_encoding else [*optional, last]:
-                    yield f"    if {_source(field)} is not UNSET:"
-                    yield f"        {assigned(f'data[{literal(field.wire)}]', self._written(field), indent=8)}"
-                entry = f" if {_source(last)} is UNSET else {{**data, {self._entry(last)}}}"
+                    yield from self._optional(field)
+                entry = f" if {self._is_absent(last)} else {{**data, {self._entry(last)}}}"
                 yield f"    return data{entry if needs_no_encoding else ''}"
 
-    def _entry(self, field: ir.Field) -> str:
-        return f"{literal(field.wire)}: {self._written(field)}"
+    def _encoding_of_defaults(
+        self, defaults: Sequence[ir.Field], always: Sequence[str], struct: ir.Struct
+    ) -> Iterator[str]:
+        """The statements for a class with properties that are left out where they are as by default."""
+        yield f"    {enclosed('data: dict[str, Any] = {', always, '}', indent=4)}"
+        for field in struct.fields:
+            target = f"data[{literal(field.wire)}]"
+            if field in defaults and self._writing.is_plain(field.type):
+                yield f"    if {_source(field)}:"
+                yield f"        {assigned(target, _source(field), indent=8)}"
+            elif field in defaults:
+                yield f"    if found := {self._written(field, _source(field))}:"
+                yield f"        {target} = found"
+            elif field.may_be_unset:
+                yield from self._optional(field)
+        yield "    return data"
 
-    def _written(self, field: ir.Field) -> Code:
-        return self._writing.write(field.type, _source(field))
+    def _optional(self, field: ir.Field) -> Iterator[str]:
+        """The statements for an attribute that may be unset."""
+        source = _source(field)
+        if not self._writing.leaves_out_null(field):
+            yield f"    if {source} is not UNSET:"
+        elif field.name in _LOCALS:
+            yield f"    if {source} is not UNSET and {source} is not None:"
+        else:  # one look-up for two tests
+            yield f"    if ({field.name} := {source}) is not UNSET and {field.name} is not None:"
+            source = identifier(field.name)
+        yield f"        {assigned(f'data[{literal(field.wire)}]', self._written(field, source), indent=8)}"
+
+    def _entry(self, field: ir.Field) -> str:
+        return f"{literal(field.wire)}: {self._written(field, _source(field))}"
+
+    def _is_absent(self, field: ir.Field) -> str:
+        test = f"{_source(field)} is UNSET"
+        return f"{test} or {_source(field)} is None" if self._writing.leaves_out_null(field) else test
+
+    def _written(self, field: ir.Field, source: Code) -> Code:
+        leaves_out_null = self._writing.leaves_out_null(field)
+        kind = without_null(field.type, self.reading.model) if leaves_out_null else field.type
+        return self._writing.write(kind, source)
 
     # --- Enums and unions ---
 

@@ -11,7 +11,7 @@ from acpgen.ir import model as ir
 from acpgen.ir import names
 from acpgen.ir.opened import watched
 from acpgen.ir.order import members, references, types_of
-from acpgen.ir.relations import resolved
+from acpgen.ir.relations import may_send_null, resolved
 from acpgen.schema.walk import closure
 
 READERS = {
@@ -252,6 +252,10 @@ class Writing:
                 return Code(f"[ENCODERS[item.__class__](item) for item in {source}]")
             case _:
                 return Code(f"encode({source})")
+
+    def leaves_out_null(self, field: ir.Field) -> bool:
+        """True for a property that is not written if its value is null."""
+        return field.omits_null and may_send_null(field, self._model)
 
     def is_plain(self, expression: ir.TypeExpr) -> bool:
         """True if values of the type are JSON already."""

@@ -18,8 +18,8 @@ from acpgen.ir import model as ir
 from acpgen.ir.conditions import excluded_values
 from acpgen.ir.leniency import can_fall_back, replaces_misfits
 from acpgen.ir.opened import watched
-from acpgen.ir.order import members, reachable, references
-from acpgen.ir.relations import resolved, without_null
+from acpgen.ir.order import introducing, members, reachable, references
+from acpgen.ir.relations import may_send_null, omits_default, resolved, without_null
 
 Rows: TypeAlias = Iterable[tuple[str, Code | None]]
 """The keys of a table, each with its value; None in a set."""
@@ -32,6 +32,7 @@ class DetailsView:
 
     def __init__(self, model: ir.Model, received: frozenset[str], sent: frozenset[str]) -> None:
         self._model = model
+        self._introducing = introducing(model)
         self._classes = Classes(model)
         unread = [each for each in model.definitions if each.name not in received]
         needed = reachable([ir.Ref(each.name) for each in unread], model)
@@ -62,6 +63,8 @@ class DetailsView:
             "skipping": _where(self._skips, self._unread),
             "default_on_null": _where(self._takes_null, self._unread),
             "optional": _where(self._is_optional_constant, self._structs),
+            "nulls": _where(self._sends_null, self._structs),
+            "omitting": _where(self._omits_default, self._structs),
             "required": _where(self._is_required_here, self._structs),
             "defaults": self._defaults(),
             "order": self._order(),
@@ -74,7 +77,20 @@ class DetailsView:
             "rejected": self._rejected(),
         }
         lines = {name: _packed(rows) for name, rows in found.items()}
-        return {name: each for name, each in lines.items() if each}
+        return {name: each for name, each in lines.items() if each or (name == "nulls" and self._leaves_out_null)}
+
+    @property
+    def _leaves_out_null(self) -> bool:
+        """True if there are properties that are left out where they are null."""
+        return any(
+            each.omits_null and may_send_null(each, self._model) for struct in self._structs for each in struct.fields
+        )
+
+    def _omits_default(self, struct: ir.Struct, field: ir.Field) -> bool:
+        return omits_default(struct, field, self._model, self._introducing)
+
+    def _sends_null(self, _: ir.Struct, field: ir.Field) -> bool:
+        return self._leaves_out_null and may_send_null(field, self._model) and not field.omits_null
 
     # --- Properties ---
 

@@ -37,7 +37,8 @@ _TEXT = 200
 class Context:
     """The state of one lowering. `lowered` grows in the order in which definitions are finished.
 
-    The definitions in `closed` are not opened, even if the options say so.
+    The definitions in `closed` are not opened, even if the options say so. Those in `nulls`, and what `is_added` to the
+    schema, may have null in the place of optional properties.
     """
 
     definitions: Definitions
@@ -47,6 +48,8 @@ class Context:
     lowered: dict[str, ir.Definition] = field(default_factory=dict)
     raw_defaults: dict[tuple[str, str], Any] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
+    nulls: frozenset[str] | None = None
+    is_added: Callable[[str], bool] = lambda _: False
     _places: set[str] = field(default_factory=set, init=False)
     _multiplied: int = field(default=0, init=False)
     _size: int = field(default=0, init=False)

@@ -33,7 +33,12 @@ def lower(composed: Composed, options: ir.Options, report: Report) -> ir.Model:
     Diagnostics go into `report`. Raises `InputError` if there is an error among them.
     """
     context = Context(
-        definitions=Definitions(composed.root["$defs"]), report=report, origin=composed.origin, options=options
+        definitions=Definitions(composed.root["$defs"]),
+        report=report,
+        origin=composed.origin,
+        options=options,
+        nulls=None if options.keep_unknown else composed.facts.nulls,
+        is_added=composed.is_added,
     )
     if options.open:
         context.closed = only_sent(context.definitions, options.receivers)
@@ -238,6 +243,7 @@ class _Lowering:
             leniency=ir.Leniency() if required else known.leniency | field.leniency,
             doc=field.doc or known.doc,
             inherited=known.inherited,
+            omits_null=known.omits_null or field.omits_null,
         )
 
     def _field(self, owner: str, found: Property, *, inherited: bool) -> ir.Field | None:
@@ -261,7 +267,15 @@ class _Lowering:
             pointer=found.pointer,
             origin=self._context.origin(found.pointer),
             inherited=inherited,
+            omits_null=self._omits_null(found),
         )
+
+    def _omits_null(self, found: Property) -> bool:
+        """True for an optional property of which null says no more than leaving it out."""
+        nulls, owner = self._context.nulls, found.owners[-1] if found.owners else ""
+        if nulls is None or found.required or self._context.is_added(found.pointer):
+            return False
+        return nulls.isdisjoint((owner, f"{owner}/{found.wire}"))
 
     def _check_extra(self, fields: tuple[ir.Field, ...]) -> None:
         for field in fields:

@@ -58,7 +58,7 @@ class Field(Named):
     """A property of an object.
 
     If the key is absent, that is an error (`required`), or the value is `default` or UNSET. `inherited` fields are
-    declared in the base class.
+    declared in the base class. If null says no more than leaving the key out, the property `omits_null` on the wire.
     """
 
     wire: str
@@ -67,6 +67,7 @@ class Field(Named):
     default: Value | None
     leniency: Leniency
     inherited: bool = False
+    omits_null: bool = False
 
     @property
     def may_be_unset(self) -> bool:

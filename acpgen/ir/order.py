@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from acpgen.ir import model as ir
+from acpgen.roles import Side
 from acpgen.schema.walk import closure
 
 
@@ -37,6 +38,12 @@ def _place(
 def reachable(expressions: Iterable[ir.TypeExpr], model: ir.Model) -> frozenset[str]:
     """The definitions in values of `expressions`, at any depth."""
     return closure(references(*expressions), lambda name: references(*types_of(model.by_name[name])))
+
+
+def introducing(model: ir.Model) -> frozenset[str]:
+    """The classes in which a side says what it can do."""
+    found = (model.introduction(side)[0] for side in Side)
+    return reachable([each.type for each in found if each is not None], model)
 
 
 def needs(definition: ir.Definition, recursive: frozenset[str]) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from acpgen.ir import model as ir
@@ -28,6 +28,32 @@ def without_null(expression: ir.TypeExpr, model: ir.Model) -> ir.TypeExpr:
     """The type behind aliases, of values other than the null that it admits."""
     found = resolved(expression, model)
     return resolved(found.inner, model) if isinstance(found, ir.Nullable) else found
+
+
+def may_send_null(field: ir.Field, model: ir.Model) -> bool:
+    """True for an optional property that may be null beside values of its type; where any JSON may be, null is one."""
+    kind = resolved(field.type, model)
+    return field.may_be_unset and isinstance(kind, ir.Nullable) and kind.inner != ir.AnyJson()
+
+
+def omits_default(struct: ir.Struct, field: ir.Field, model: ir.Model, introducing: Collection[str]) -> bool:
+    """True for a property that is left out where it is as by default: false, or an object without any other.
+
+    That is so where a side says what it can do: some peers take a capability that is false for one that is there.
+    """
+    if struct.name not in introducing or field.required or struct.keeps_extra:
+        return False
+    match field.default:
+        case ir.Literal(False):
+            return True
+        case ir.Construct(name=name, arguments=arguments):
+            inner = model.struct(name)
+            known = {each.name: each for each in inner.fields}
+            is_as_by_default = all(known[key].default == item for key, item in arguments if key in known)
+            left = (each.may_be_unset or omits_default(inner, each, model, introducing) for each in inner.fields)
+            return is_as_by_default and all(left)
+        case _:
+            return False
 
 
 def follow(expression: ir.TypeExpr, path: tuple[str, ...], model: ir.Model) -> tuple[Attribute | None, ir.TypeExpr]:

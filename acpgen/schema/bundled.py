@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,19 @@ def known_facts(base: Document, protocol: int, release: Release | None) -> tuple
     newest = newest_release(protocol)
     known = load_facts(newest) if newest is not None else NO_FACTS
     kept = fitting_facts(base.root, known)
+    if newest is not None and known.nulls is not None:
+        kept = replace(kept, nulls=known.nulls.union(_unknown_parts(base, load_release(newest))))
     return kept, ungated(base.root, known, kept)
+
+
+def _unknown_parts(base: Document, known: Document) -> Iterator[str]:
+    """The definitions that another schema has not, and those of its properties, as `Definition/property`."""
+    definitions = schema_map(known.root, "$defs")
+    for name, node in schema_map(base.root, "$defs").items():
+        if name not in definitions:
+            yield name
+        for wire in schema_map(node, "properties").keys() - schema_map(definitions.get(name), "properties").keys():
+            yield f"{name}/{wire}"
 
 
 def _fragment_files(protocol: int) -> dict[tuple[str, str], Path]:

@@ -98,12 +98,17 @@ def _is_there(error: UnsupportedFacts, definitions: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method and by value; the negotiation of the version and the methods of sessions, if known."""
+    """The gates by method and by value; the negotiation of the version and the methods of sessions, if known.
+
+    `nulls` are the definitions whose optional properties may be null on the wire, as that means something there, and
+    such properties of others, as `Definition/property`. None if nothing is known: then all may be.
+    """
 
     gates: Gates = field(default_factory=dict)
     values: Gates = field(default_factory=dict)
     negotiation: NegotiationFacts | None = None
     sessions: SessionFacts | None = None
+    nulls: frozenset[str] | None = None
 
 
 NO_FACTS = Facts()
@@ -117,6 +122,7 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
         values=read_gates(raw.get("values", {})),
         negotiation=negotiation and read_negotiation(negotiation),
         sessions=sessions and read_sessions(sessions),
+        nulls=frozenset(raw["nulls"]) if "nulls" in raw else None,
     )
 
 
@@ -143,6 +149,7 @@ def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
         values=fitting_gates(root, facts.values, check_value_gates),
         negotiation=negotiation and fitting_negotiation(root, negotiation),
         sessions=sessions and fitting_sessions(root, sessions),
+        nulls=facts.nulls,
     )
 
 

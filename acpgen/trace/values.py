@@ -11,7 +11,7 @@ from acpgen.diagnostics import Severity
 from acpgen.ir import model as ir
 from acpgen.ir.conditions import holds
 from acpgen.ir.leniency import repairs
-from acpgen.ir.relations import concrete
+from acpgen.ir.relations import concrete, may_send_null
 from acpgen.schema.document import join
 from acpgen.text import cut
 
@@ -117,6 +117,8 @@ def _object(struct: ir.Struct, value: Any, model: ir.Model, *, at: str, tag: str
         if field.wire in value:
             for each in _property(field, value[field.wire], model, at=join(at, field.wire)):
                 yield each if each.about else replace(each, about=about)
+            if value[field.wire] is None and field.omits_null and may_send_null(field, model):
+                yield _null(field, at=join(at, field.wire), about=about)
         elif field.required:
             message = f"{struct.name} requires the property {field.wire!r}"
             yield Misfit(code="missing-property", severity=Severity.ERROR, pointer=at, message=message, about=about)
@@ -124,6 +126,11 @@ def _object(struct: ir.Struct, value: Any, model: ir.Model, *, at: str, tag: str
         yield _wrong(at, f"an object that is a {struct.name}", value)
     if not struct.keeps_extra:
         yield from _unknown(struct, value, at=at, tag=tag)
+
+
+def _null(field: ir.Field, *, at: str, about: str) -> Misfit:
+    message = f"null says here what leaving {field.wire!r} out says, and some editors cannot read it"
+    return Misfit(code="null", severity=Severity.NOTE, pointer=at, message=message, about=about)
 
 
 def _unknown(struct: ir.Struct, value: Mapping[str, Any], *, at: str, tag: str | None) -> Iterator[Misfit]:

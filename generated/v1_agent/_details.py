@@ -31,6 +31,13 @@ DETAILS: Final = TypeDetails(
     default_on_null={
         "args", "env",
     },
+    nulls={
+        "SessionUpdateCompactionUpdate.meta", "SessionUpdateSessionInfoUpdate.meta",
+        "SessionUpdateSessionInfoUpdate.title", "SessionUpdateSessionInfoUpdate.updated_at", "error", "summary",
+    },
+    omitting={
+        "auth", "fs", "read_text_file", "terminal", "write_text_file",
+    },
     order={
         "CreateElicitationResponseAccept": 0, "CreateElicitationResponseCancel": 0,
         "CreateElicitationResponseDecline": 0, "CreateElicitationResponseOther": 0, "SessionConfigOptionBoolean": 4,

@@ -61,7 +61,7 @@ def decode_bare(kind: type[Bare], raw: Any) -> Bare:
 
 
 def encode_bare(value: types.WithMeta) -> dict[str, Any]:
-    return {} if value.meta is UNSET else {"_meta": value.meta}
+    return {} if value.meta is UNSET or value.meta is None else {"_meta": value.meta}
 
 
 decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
@@ -200,9 +200,9 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
@@ -229,9 +229,9 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
         "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
         "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
     }
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (agent_info := value.agent_info) is not UNSET and agent_info is not None:
+        data["agentInfo"] = encode_implementation(agent_info)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -252,14 +252,20 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.load_session:
+        data["loadSession"] = value.load_session
+    if found := encode_prompt_capabilities(value.prompt_capabilities):
+        data["promptCapabilities"] = found
+    if found := encode_mcp_capabilities(value.mcp_capabilities):
+        data["mcpCapabilities"] = found
+    if found := encode_session_capabilities(value.session_capabilities):
+        data["sessionCapabilities"] = found
+    if found := encode_agent_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -276,8 +282,16 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.image:
+        data["image"] = value.image
+    if value.audio:
+        data["audio"] = value.audio
+    if value.embedded_context:
+        data["embeddedContext"] = value.embedded_context
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -292,8 +306,14 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.http:
+        data["http"] = value.http
+    if value.sse:
+        data["sse"] = value.sse
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -314,21 +334,17 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.list is not UNSET:
-        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    if value.resume is not UNSET:
-        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
-    if value.close is not UNSET:
-        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (list := value.list) is not UNSET and list is not None:
+        data["list"] = encode_session_list_capabilities(list)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
+    if (resume := value.resume) is not UNSET and resume is not None:
+        data["resume"] = encode_session_resume_capabilities(resume)
+    if (close := value.close) is not UNSET and close is not None:
+        data["close"] = encode_session_close_capabilities(close)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
@@ -341,9 +357,9 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.logout is not UNSET:
-        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (logout := value.logout) is not UNSET and logout is not None:
+        data["logout"] = encode_logout_capabilities(logout)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
@@ -362,13 +378,13 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = value.env
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
@@ -384,9 +400,9 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
@@ -485,7 +501,7 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
@@ -610,9 +626,9 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
@@ -630,11 +646,11 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.uri is not UNSET:
-        data["uri"] = value.uri
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
@@ -650,9 +666,9 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
@@ -677,17 +693,17 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    if value.size is not UNSET:
-        data["size"] = value.size
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
@@ -702,9 +718,9 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
@@ -730,13 +746,13 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.audience is not UNSET:
-        data["audience"] = value.audience
-    if value.last_modified is not UNSET:
-        data["lastModified"] = value.last_modified
-    if value.priority is not UNSET:
-        data["priority"] = value.priority
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 ROLE: Final[tuple[types.Role, ...]] = get_args(types.Role)
@@ -756,9 +772,9 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
@@ -774,9 +790,9 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
@@ -960,7 +976,7 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:
@@ -979,13 +995,11 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
@@ -993,14 +1007,14 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
         "currentModeId": value.current_mode_id,
         "availableModes": [encode_session_mode(item) for item in value.available_modes],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
@@ -1011,27 +1025,27 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
@@ -1040,71 +1054,67 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"stopReason": value.stop_reason}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path, "content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    if value.limit is not UNSET:
-        data["limit"] = value.limit
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    if (limit := value.limit) is not UNSET and limit is not None:
+        data["limit"] = limit
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
@@ -1113,59 +1123,57 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "toolCall": encode_tool_call_update(value.tool_call),
         "options": [encode_permission_option(item) for item in value.options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "path": value.path, "newText": value.new_text}
-    if value.old_text is not UNSET:
-        data["oldText"] = value.old_text
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (old_text := value.old_text) is not UNSET and old_text is not None:
+        data["oldText"] = old_text
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[str, Any]:
@@ -1174,31 +1182,31 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.output_byte_limit is not UNSET:
-        data["outputByteLimit"] = value.output_byte_limit
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (output_byte_limit := value.output_byte_limit) is not UNSET and output_byte_limit is not None:
+        data["outputByteLimit"] = output_byte_limit
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_form_session(value: types.CreateElicitationRequestFormSession) -> dict[str, Any]:
@@ -1208,9 +1216,9 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_form_request(value: types.CreateElicitationRequestFormRequest) -> dict[str, Any]:
@@ -1220,7 +1228,7 @@ def encode_create_elicitation_request_form_request(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_url_session(value: types.CreateElicitationRequestUrlSession) -> dict[str, Any]:
@@ -1231,9 +1239,9 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_url_request(value: types.CreateElicitationRequestUrlRequest) -> dict[str, Any]:
@@ -1244,23 +1252,23 @@ def encode_create_elicitation_request_url_request(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_request_other_request(
     value: types.CreateElicitationRequestOtherRequest,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id, "message": value.message, "mode": value.mode}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
@@ -1268,92 +1276,92 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.required is not UNSET:
-        data["required"] = value.required
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_length is not UNSET:
-        data["minLength"] = value.min_length
-    if value.max_length is not UNSET:
-        data["maxLength"] = value.max_length
-    if value.pattern is not UNSET:
-        data["pattern"] = value.pattern
-    if value.format is not UNSET:
-        data["format"] = value.format
-    if value.default is not UNSET:
-        data["default"] = value.default
-    if value.enum is not UNSET:
-        data["enum"] = value.enum
-    if value.one_of is not UNSET:
-        data["oneOf"] = None if value.one_of is None else [encode_enum_option(item) for item in value.one_of]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_items is not UNSET:
-        data["minItems"] = value.min_items
-    if value.max_items is not UNSET:
-        data["maxItems"] = value.max_items
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_elicitation_property_schema_other(value: types.ElicitationPropertySchemaOther) -> dict[str, Any]:
@@ -1362,14 +1370,14 @@ def encode_elicitation_property_schema_other(value: types.ElicitationPropertySch
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "enum": value.enum}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[str, Any]:
@@ -1378,12 +1386,12 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": ENCODERS[value.update.__class__](value.update)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessageChunk) -> dict[str, Any]:
@@ -1391,9 +1399,9 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMessageChunk) -> dict[str, Any]:
@@ -1401,9 +1409,9 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentThoughtChunk) -> dict[str, Any]:
@@ -1411,9 +1419,9 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[str, Any]:
@@ -1422,8 +1430,8 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         "toolCallId": value.tool_call_id,
         "title": value.title,
     }
-    if value.name is not UNSET:
-        data["name"] = value.name
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
     if value.kind is not UNSET:
         data["kind"] = value.kind
     if value.status is not UNSET:
@@ -1436,30 +1444,28 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id, "sessionUpdate": value.session_update}
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]:
@@ -1467,7 +1473,7 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
         "sessionUpdate": value.session_update,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_available_commands_update(
@@ -1477,12 +1483,12 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [encode_available_command(item) for item in value.available_commands],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "currentModeId": value.current_mode_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_config_option_update(value: types.SessionUpdateConfigOptionUpdate) -> dict[str, Any]:
@@ -1490,7 +1496,7 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_session_info_update(value: types.SessionUpdateSessionInfoUpdate) -> dict[str, Any]:
@@ -1504,16 +1510,16 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
-    if value.cost is not UNSET:
-        data["cost"] = None if value.cost is None else encode_cost(value.cost)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cost := value.cost) is not UNSET and cost is not None:
+        data["cost"] = encode_cost(cost)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_session_update_compaction_update(value: types.SessionUpdateCompactionUpdate) -> dict[str, Any]:
@@ -1535,34 +1541,34 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
         "compactionId": value.compaction_id,
         "content": ENCODERS[value.content.__class__](value.content),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
     data: dict[str, Any] = {"hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_cost(value: types.Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"amount": value.amount, "currency": value.currency}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

@@ -21,6 +21,14 @@ DETAILS: Final = TypeDetails(
     default_on_null={
         "additional_directories", "args", "env", "headers", "mcp_servers",
     },
+    nulls={
+        "SessionUpdateCompactionUpdate.meta", "SessionUpdateSessionInfoUpdate.meta",
+        "SessionUpdateSessionInfoUpdate.title", "SessionUpdateSessionInfoUpdate.updated_at", "error", "summary",
+    },
+    omitting={
+        "audio", "auth", "embedded_context", "http", "image", "load_session", "mcp_capabilities", "prompt_capabilities",
+        "session_capabilities", "sse",
+    },
     order={
         "CreateElicitationResponseAccept": 0, "CreateElicitationResponseCancel": 0,
         "CreateElicitationResponseDecline": 0, "CreateElicitationResponseOther": 0, "SessionConfigOptionBoolean": 4,

@@ -66,7 +66,7 @@ def decode_bare(kind: type[Bare], raw: Any) -> Bare:
 
 
 def encode_bare(value: types.WithMeta) -> dict[str, Any]:
-    return {} if value.meta is UNSET else {"_meta": value.meta}
+    return {} if value.meta is UNSET or value.meta is None else {"_meta": value.meta}
 
 
 decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
@@ -116,9 +116,9 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "protocolVersion": value.protocol_version,
         "clientCapabilities": encode_client_capabilities(value.client_capabilities),
     }
-    if value.client_info is not UNSET:
-        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (client_info := value.client_info) is not UNSET and client_info is not None:
+        data["clientInfo"] = encode_implementation(client_info)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
@@ -141,16 +141,20 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if found := encode_file_system_capabilities(value.fs):
+        data["fs"] = found
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_client_session_capabilities(session)
+    if found := encode_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
@@ -165,8 +169,14 @@ def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
 
 
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.read_text_file:
+        data["readTextFile"] = value.read_text_file
+    if value.write_text_file:
+        data["writeTextFile"] = value.write_text_file
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
@@ -183,15 +193,13 @@ def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilit
 
 def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.compaction is not UNSET:
-        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
-        )
-    if value.notices is not UNSET:
-        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (compaction := value.compaction) is not UNSET and compaction is not None:
+        data["compaction"] = encode_compaction_capabilities(compaction)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = encode_session_config_options_capabilities(config_options)
+    if (notices := value.notices) is not UNSET and notices is not None:
+        data["notices"] = encode_notice_capabilities(notices)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
@@ -213,9 +221,9 @@ def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigO
 
 def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.boolean is not UNSET:
-        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (boolean := value.boolean) is not UNSET and boolean is not None:
+        data["boolean"] = encode_boolean_config_option_capabilities(boolean)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
@@ -237,8 +245,12 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminal": value.terminal}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -252,11 +264,11 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
@@ -272,9 +284,9 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
@@ -417,7 +429,7 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
@@ -612,9 +624,9 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
@@ -632,11 +644,11 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.uri is not UNSET:
-        data["uri"] = value.uri
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
@@ -652,9 +664,9 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
@@ -679,17 +691,17 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    if value.size is not UNSET:
-        data["size"] = value.size
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
@@ -704,9 +716,9 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
@@ -748,13 +760,13 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.audience is not UNSET:
-        data["audience"] = value.audience
-    if value.last_modified is not UNSET:
-        data["lastModified"] = value.last_modified
-    if value.priority is not UNSET:
-        data["priority"] = value.priority
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -770,9 +782,9 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
@@ -788,9 +800,9 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
@@ -1660,7 +1672,7 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:
@@ -1679,7 +1691,7 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
@@ -1689,7 +1701,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
@@ -1699,7 +1711,7 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
@@ -1709,7 +1721,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
@@ -1719,12 +1731,12 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         "args": value.args,
         "env": [encode_env_variable(item) for item in value.env],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
@@ -1735,21 +1747,21 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.cursor is not UNSET:
-        data["cursor"] = value.cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
@@ -1758,17 +1770,17 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "modeId": value.mode_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_set_session_config_option_request_boolean(
@@ -1780,14 +1792,14 @@ def encode_set_session_config_option_request_boolean(
         "type": value.type,
         "value": value.value,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_set_session_config_option_request_value_id(
     value: types.SetSessionConfigOptionRequestValueId,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "configId": value.config_id, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
@@ -1795,22 +1807,22 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "sessionId": value.session_id,
         "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
@@ -1819,59 +1831,59 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
-    if value.exit_status is not UNSET:
-        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_status := value.exit_status) is not UNSET and exit_status is not None:
+        data["exitStatus"] = encode_terminal_exit_status(exit_status)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.content is UNSET else {**data, "content": value.content}
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

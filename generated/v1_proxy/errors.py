@@ -19,7 +19,8 @@ class RequestError(Exception):
     """A JSON-RPC error response (JSON-RPC 2.0, section 5.1).
 
     Without `code` and `message` it has those of its class. The classes below put the standard text of their code before
-    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` leaves it out.
+    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` and None leave it
+    out.
     The other attributes are those of `types.Error`.
     """
 
@@ -46,14 +47,15 @@ class RequestError(Exception):
     def __str__(self) -> str:
         if "message" not in vars(self):  # a subclass has not called `__init__`
             return super().__str__()
-        return f"{self.message} ({self.code}){'' if self.data is UNSET else f': {_shown(self.data)}'}"
+        return f"{self.message} ({self.code}){'' if self.data in (UNSET, None) else f': {_shown(self.data)}'}"
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.message!r}, code={self.code})"
 
     def to_json(self) -> dict[str, Any]:
         """The `error` member of the response."""
-        error = types.Error(code=self.code, message=self.message, data=self.data, extra=self.extra)
+        data = UNSET if self.data is None else self.data
+        error = types.Error(code=self.code, message=self.message, data=data, extra=self.extra)
         return codec.encode_error(error)
 
     @staticmethod

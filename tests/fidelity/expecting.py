@@ -20,6 +20,8 @@ NOTHING: Any = object()
 ON_ERROR, SKIP, ON_NULL = (
     f"x-deserialize-{rest}" for rest in ("default-on-error", "skip-invalid-items", "default-on-null")
 )
+OMITS_NULL = "x-omits-null"
+"""Marks a property of which null says no more than leaving it out."""
 
 
 class MisfitError(Exception):
@@ -134,7 +136,14 @@ class Expecting:
                 raise
             found.drops.append((wire,))
             return stand_in
+        if inner.value is None and not required and _says(nodes, OMITS_NULL) and self._says_null(nodes):
+            found.take(wire, inner)
+            return self._default(nodes)
         return found.take(wire, inner)
+
+    def _says_null(self, nodes: list[Any]) -> bool:
+        """True if null is a type of its own among the others; where any JSON may be, it is a value."""
+        return not any(map(says_nothing, self.schema.choices(*nodes)))
 
     def _default(self, nodes: list[Any]) -> Any:
         """What stands for the property where it is absent: its default, with the defaults in that, or nothing."""

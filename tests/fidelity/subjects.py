@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import ModuleType
@@ -12,13 +12,13 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
-from acpgen.schema.bundled import list_releases, load_facts
+from acpgen.schema.bundled import list_releases
 from acpgen.schema.compose import compose
-from acpgen.schema.facts import NO_FACTS
+from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer
 from acpgen.sources.inputs import load
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
-from tests.fidelity.expecting import Expecting
+from tests.fidelity.expecting import OMITS_NULL, Expecting
 from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
@@ -42,8 +42,8 @@ class Subject:
 
     @cached_property
     def root(self) -> dict[str, Any]:
-        """The composed schema, with the additional variants of open unions."""
-        root = composed_root(self.sources)
+        """The composed schema, with the additional variants of open unions, and marks where null is left out."""
+        root = composed_root(self.sources, keeps_nulls=self.options.keep_unknown)
         return {**root, "$defs": opened(root["$defs"])} if self.options.open else root
 
     @cached_property
@@ -88,13 +88,40 @@ class Subject:
         return {name: at[pointer] for name in self.exact.definitions if (pointer := definition_pointer(name)) in at}
 
 
-def composed_root(sources: SchemaChoice) -> dict[str, Any]:
-    """The schema that `sources` compose to."""
+def composed_root(sources: SchemaChoice, *, keeps_nulls: bool = True) -> dict[str, Any]:
+    """The schema that `sources` compose to. Unless nulls are kept, the properties where they say nothing are marked."""
     inputs = load(sources)
-    facts = load_facts(inputs.release) if inputs.release else NO_FACTS
+    facts = inputs.schema.facts
     release = inputs.release.name if inputs.release else None
     composed = compose(inputs.base, inputs.fragments, protocol=inputs.protocol, release=release, facts=facts)
-    return composed.root
+    if keeps_nulls or facts.nulls is None:
+        return composed.root
+    kept, root = facts.nulls, composed.root
+    definitions = {
+        name: _marked(
+            node, definition_pointer(name), lambda part, at: part in kept or composed.is_added(at), f"{name}/"
+        )
+        for name, node in root["$defs"].items()
+        if name not in kept
+    }
+    return {**root, "$defs": {**root["$defs"], **definitions}}
+
+
+def _marked(node: Any, pointer: str, is_kept: Callable[[str, str], bool], start: str) -> Any:
+    """A schema with a mark at each property that is left out where it is null, if it is optional."""
+    if not isinstance(node, dict):
+        return node
+    found = dict(node)
+    for key in ("allOf", "anyOf", "oneOf"):
+        if key in node:
+            members = enumerate(node[key])
+            found[key] = [_marked(each, join(pointer, key, at), is_kept, start) for at, each in members]
+    if "properties" in node:
+        found["properties"] = dict(node["properties"])
+        for wire, each in node["properties"].items():
+            if isinstance(each, dict) and not is_kept(start + wire, join(pointer, "properties", wire)):
+                found["properties"][wire] = {**each, OMITS_NULL: True}
+    return found
 
 
 def relaxed(root: dict[str, Any], disagreements: Iterable[Disagreement]) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class _Property(Record):
     default_on_null: bool
     skips: bool
     may_be_unset: bool
+    omits_null: bool
+    omits_default: bool
 
 
 class Reflection:
@@ -153,6 +155,8 @@ class Reflection:
             default_on_null=is_in(details.default_on_null),
             skips=is_in(details.skipping),
             may_be_unset=field.default is UNSET,
+            omits_null=field.default is UNSET and is_nullable and not (details.nulls is None or is_in(details.nulls)),
+            omits_default=is_in(details.omitting),
         )
 
     def _resolved(self, hint: Any) -> Any:
@@ -307,8 +311,10 @@ class Reflection:
         data: dict[str, Any] = {} if known is None else {**value.extra}
         for each, write in self._writers[kind]:
             item = getattr(value, each.name)
-            if item is not UNSET or not each.may_be_unset:
-                data[each.wire] = item if write is None else write(item)
+            if not ((item is UNSET and each.may_be_unset) or (item is None and each.omits_null)):
+                written = item if write is None else write(item)
+                if written or not each.omits_default:  # the default is false, or an object without properties
+                    data[each.wire] = written
         return data
 
     def _writer(self, hint: Any) -> Writer | None:

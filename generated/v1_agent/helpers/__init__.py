@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         select_permission, select_permission_option,
     )
     from .plan_entries import plan_entry
+    from .session_checks import check_cwd, session_not_found
     from .session_info import title
     from .session_usage import usage
     from .tool_calls import PermissionRecall, RunningToolCall, tool_call
@@ -31,7 +32,7 @@ __all__ = [
     "RunningToolCall",
     "ToolCalls", "TurnAgent", "Turns",
     "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_cwd", "command", "commands", "config_options",
     "diff",
     "edit_call",
     "image",
@@ -39,7 +40,7 @@ __all__ = [
     "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
-    "select_permission", "select_permission_option", "session_update",
+    "select_permission", "select_permission_option", "session_not_found", "session_update",
     "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
 ]
@@ -47,13 +48,14 @@ _MODULES = {
     "PermissionAnswer": "permissions", "PermissionRecall": "tool_calls", "RunningToolCall": "tool_calls",
     "ToolCalls": "turn_calls", "TurnAgent": "turn_agent", "Turns": "turns", "after_response": "later_messages",
     "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content", "link": "content",
-    "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "ask_permission": "call_messages", "audio": "content", "check_cwd": "session_checks", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content",
+    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
-    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
-    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
-    "tool_content": "content", "usage": "session_usage", "user_message": "updates",
+    "select_permission": "permissions", "select_permission_option": "permissions",
+    "session_not_found": "session_checks", "session_update": "notification", "terminal": "content", "text": "content",
+    "title": "session_info", "tool_call": "tool_calls", "tool_content": "content", "usage": "session_usage",
+    "user_message": "updates",
 }
 _PARTS = {
     "AcpParameters": "mcp", "ActiveSession": "store", "FormError": "forms", "FormField": "forms", "FormInput": "forms",

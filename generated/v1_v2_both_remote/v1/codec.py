@@ -32,6 +32,7 @@ from .._runtime._decode import (
     long_string,
     mapping,
     null, nullable_array_at, nullable_at, number,
+    one_of,
     string, string_at,
     tagged_at,
     unfit,
@@ -66,7 +67,7 @@ def decode_bare(kind: type[Bare], raw: Any) -> Bare:
 
 
 def encode_bare(value: types.WithMeta) -> dict[str, Any]:
-    return {} if value.meta is UNSET else {"_meta": value.meta}
+    return {} if value.meta is UNSET or value.meta is None else {"_meta": value.meta}
 
 
 decode_boolean_config_option_capabilities: Final = partial(decode_bare, types.BooleanConfigOptionCapabilities)
@@ -131,9 +132,9 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "protocolVersion": value.protocol_version,
         "clientCapabilities": encode_client_capabilities(value.client_capabilities),
     }
-    if value.client_info is not UNSET:
-        data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (client_info := value.client_info) is not UNSET and client_info is not None:
+        data["clientInfo"] = encode_implementation(client_info)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
@@ -156,16 +157,20 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "fs": encode_file_system_capabilities(value.fs),
-        "terminal": value.terminal,
-        "auth": encode_auth_capabilities(value.auth),
-    }
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if found := encode_file_system_capabilities(value.fs):
+        data["fs"] = found
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_client_session_capabilities(session)
+    if found := encode_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
@@ -180,8 +185,14 @@ def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
 
 
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.read_text_file:
+        data["readTextFile"] = value.read_text_file
+    if value.write_text_file:
+        data["writeTextFile"] = value.write_text_file
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
@@ -198,15 +209,13 @@ def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilit
 
 def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.compaction is not UNSET:
-        data["compaction"] = None if value.compaction is None else encode_compaction_capabilities(value.compaction)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else encode_session_config_options_capabilities(value.config_options)
-        )
-    if value.notices is not UNSET:
-        data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (compaction := value.compaction) is not UNSET and compaction is not None:
+        data["compaction"] = encode_compaction_capabilities(compaction)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = encode_session_config_options_capabilities(config_options)
+    if (notices := value.notices) is not UNSET and notices is not None:
+        data["notices"] = encode_notice_capabilities(notices)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
@@ -228,9 +237,9 @@ def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigO
 
 def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.boolean is not UNSET:
-        data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (boolean := value.boolean) is not UNSET and boolean is not None:
+        data["boolean"] = encode_boolean_config_option_capabilities(boolean)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_notice_capabilities(raw: Any) -> types.NoticeCapabilities:
@@ -252,8 +261,12 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"terminal": value.terminal}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.terminal:
+        data["terminal"] = value.terminal
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -267,11 +280,11 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
@@ -287,9 +300,9 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
@@ -316,9 +329,9 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
         "agentCapabilities": encode_agent_capabilities(value.agent_capabilities),
         "authMethods": [ENCODERS[item.__class__](item) for item in value.auth_methods],
     }
-    if value.agent_info is not UNSET:
-        data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (agent_info := value.agent_info) is not UNSET and agent_info is not None:
+        data["agentInfo"] = encode_implementation(agent_info)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -339,14 +352,20 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "loadSession": value.load_session,
-        "promptCapabilities": encode_prompt_capabilities(value.prompt_capabilities),
-        "mcpCapabilities": encode_mcp_capabilities(value.mcp_capabilities),
-        "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
-        "auth": encode_agent_auth_capabilities(value.auth),
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.load_session:
+        data["loadSession"] = value.load_session
+    if found := encode_prompt_capabilities(value.prompt_capabilities):
+        data["promptCapabilities"] = found
+    if found := encode_mcp_capabilities(value.mcp_capabilities):
+        data["mcpCapabilities"] = found
+    if found := encode_session_capabilities(value.session_capabilities):
+        data["sessionCapabilities"] = found
+    if found := encode_agent_auth_capabilities(value.auth):
+        data["auth"] = found
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -363,8 +382,16 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.image:
+        data["image"] = value.image
+    if value.audio:
+        data["audio"] = value.audio
+    if value.embedded_context:
+        data["embeddedContext"] = value.embedded_context
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -379,8 +406,14 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
-    data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    data: dict[str, Any] = {}
+    if value.http:
+        data["http"] = value.http
+    if value.sse:
+        data["sse"] = value.sse
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -401,21 +434,17 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.list is not UNSET:
-        data["list"] = None if value.list is None else encode_session_list_capabilities(value.list)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    if value.resume is not UNSET:
-        data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
-    if value.close is not UNSET:
-        data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (list := value.list) is not UNSET and list is not None:
+        data["list"] = encode_session_list_capabilities(list)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
+    if (resume := value.resume) is not UNSET and resume is not None:
+        data["resume"] = encode_session_resume_capabilities(resume)
+    if (close := value.close) is not UNSET and close is not None:
+        data["close"] = encode_session_close_capabilities(close)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
@@ -428,9 +457,9 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.logout is not UNSET:
-        data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (logout := value.logout) is not UNSET and logout is not None:
+        data["logout"] = encode_logout_capabilities(logout)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
@@ -449,13 +478,13 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = value.env
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
@@ -471,9 +500,9 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
@@ -511,7 +540,7 @@ def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
 
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
@@ -535,7 +564,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
@@ -556,7 +585,7 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
@@ -577,7 +606,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
@@ -598,7 +627,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         "args": value.args,
         "env": [encode_env_variable(item) for item in value.env],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
@@ -638,7 +667,7 @@ def decode_http_header(raw: Any) -> types.HttpHeader:
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
@@ -652,7 +681,7 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
@@ -669,13 +698,11 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
@@ -693,7 +720,7 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
         "currentModeId": value.current_mode_id,
         "availableModes": [encode_session_mode(item) for item in value.available_modes],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
@@ -709,9 +736,9 @@ def decode_session_mode(raw: Any) -> types.SessionMode:
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
@@ -739,11 +766,11 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
@@ -764,11 +791,11 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type, "currentValue": value.current_value}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
@@ -794,11 +821,11 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
 
 def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "id": value.id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
@@ -823,9 +850,9 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
@@ -844,7 +871,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
@@ -877,7 +904,7 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
@@ -893,13 +920,11 @@ def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
@@ -915,11 +940,11 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.cursor is not UNSET:
-        data["cursor"] = value.cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
@@ -934,9 +959,9 @@ def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
@@ -959,11 +984,11 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
@@ -976,7 +1001,7 @@ def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
 
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
@@ -1000,7 +1025,7 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
@@ -1016,13 +1041,11 @@ def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.modes is not UNSET:
-        data["modes"] = None if value.modes is None else encode_session_mode_state(value.modes)
-    if value.config_options is not UNSET:
-        data["configOptions"] = (
-            None if value.config_options is None else [ENCODERS[item.__class__](item) for item in value.config_options]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (modes := value.modes) is not UNSET and modes is not None:
+        data["modes"] = encode_session_mode_state(modes)
+    if (config_options := value.config_options) is not UNSET and config_options is not None:
+        data["configOptions"] = [ENCODERS[item.__class__](item) for item in config_options]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
@@ -1035,7 +1058,7 @@ def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
 
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
@@ -1049,7 +1072,7 @@ def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
 
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "modeId": value.mode_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
@@ -1072,7 +1095,7 @@ def encode_set_session_config_option_request_boolean(
         "type": value.type,
         "value": value.value,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
@@ -1089,7 +1112,7 @@ def encode_set_session_config_option_request_value_id(
     value: types.SetSessionConfigOptionRequestValueId,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "configId": value.config_id, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
@@ -1112,7 +1135,7 @@ def encode_set_session_config_option_request_other(value: types.SetSessionConfig
         "configId": value.config_id,
         "type": value.type,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag_or_fit(
@@ -1140,7 +1163,7 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
@@ -1157,7 +1180,7 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "sessionId": value.session_id,
         "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -1172,9 +1195,9 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
@@ -1192,11 +1215,11 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.uri is not UNSET:
-        data["uri"] = value.uri
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
@@ -1212,9 +1235,9 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
@@ -1239,17 +1262,17 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    if value.size is not UNSET:
-        data["size"] = value.size
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
@@ -1264,9 +1287,9 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
@@ -1308,13 +1331,13 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.audience is not UNSET:
-        data["audience"] = value.audience
-    if value.last_modified is not UNSET:
-        data["lastModified"] = value.last_modified
-    if value.priority is not UNSET:
-        data["priority"] = value.priority
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -1330,9 +1353,9 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
@@ -1348,9 +1371,9 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
@@ -1370,7 +1393,7 @@ def decode_prompt_response(raw: Any) -> types.PromptResponse:
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"stopReason": value.stop_reason}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
@@ -1383,7 +1406,7 @@ def decode_cancel_notification(raw: Any) -> types.CancelNotification:
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
@@ -1398,7 +1421,7 @@ def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path, "content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
@@ -1420,11 +1443,11 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    if value.limit is not UNSET:
-        data["limit"] = value.limit
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    if (limit := value.limit) is not UNSET and limit is not None:
+        data["limit"] = limit
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
@@ -1437,7 +1460,7 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
 
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
@@ -1456,7 +1479,7 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "toolCall": encode_tool_call_update(value.tool_call),
         "options": [encode_permission_option(item) for item in value.options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
@@ -1481,25 +1504,23 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id}
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
@@ -1513,7 +1534,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
@@ -1530,9 +1551,9 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "path": value.path, "newText": value.new_text}
-    if value.old_text is not UNSET:
-        data["oldText"] = value.old_text
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (old_text := value.old_text) is not UNSET and old_text is not None:
+        data["oldText"] = old_text
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
@@ -1546,7 +1567,7 @@ def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
@@ -1587,9 +1608,9 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
@@ -1604,7 +1625,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
@@ -1619,7 +1640,7 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
@@ -1645,7 +1666,7 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
@@ -1696,11 +1717,11 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.output_byte_limit is not UNSET:
-        data["outputByteLimit"] = value.output_byte_limit
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (output_byte_limit := value.output_byte_limit) is not UNSET and output_byte_limit is not None:
+        data["outputByteLimit"] = output_byte_limit
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
@@ -1713,7 +1734,7 @@ def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
 
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -1727,7 +1748,7 @@ def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
 
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
@@ -1742,9 +1763,9 @@ def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
-    if value.exit_status is not UNSET:
-        data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_status := value.exit_status) is not UNSET and exit_status is not None:
+        data["exitStatus"] = encode_terminal_exit_status(exit_status)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
@@ -1762,11 +1783,11 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
@@ -1780,7 +1801,7 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
 
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
@@ -1794,7 +1815,7 @@ def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExit
 
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
@@ -1812,11 +1833,11 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
@@ -1830,7 +1851,7 @@ def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
 
 def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
@@ -1853,9 +1874,9 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
@@ -1876,7 +1897,7 @@ def encode_create_elicitation_request_form_request(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestForm] = by_fit(
@@ -1917,9 +1938,9 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
@@ -1943,7 +1964,7 @@ def encode_create_elicitation_request_url_request(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl] = by_fit(
@@ -1982,9 +2003,9 @@ def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
@@ -2004,7 +2025,7 @@ def encode_create_elicitation_request_other_request(
     value: types.CreateElicitationRequestOtherRequest,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id, "message": value.message, "mode": value.mode}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOther] = by_fit(
@@ -2054,13 +2075,13 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.required is not UNSET:
-        data["required"] = value.required
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = open_choice(string, "object")
@@ -2099,25 +2120,25 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_length is not UNSET:
-        data["minLength"] = value.min_length
-    if value.max_length is not UNSET:
-        data["maxLength"] = value.max_length
-    if value.pattern is not UNSET:
-        data["pattern"] = value.pattern
-    if value.format is not UNSET:
-        data["format"] = value.format
-    if value.default is not UNSET:
-        data["default"] = value.default
-    if value.enum is not UNSET:
-        data["enum"] = value.enum
-    if value.one_of is not UNSET:
-        data["oneOf"] = None if value.one_of is None else [encode_enum_option(item) for item in value.one_of]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
@@ -2137,17 +2158,17 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
@@ -2170,17 +2191,17 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
@@ -2199,13 +2220,13 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
@@ -2236,17 +2257,17 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_items is not UNSET:
-        data["minItems"] = value.min_items
-    if value.max_items is not UNSET:
-        data["maxItems"] = value.max_items
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
@@ -2291,9 +2312,9 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
@@ -2307,7 +2328,7 @@ def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
 
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "enum": value.enum}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
@@ -2334,7 +2355,7 @@ def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
@@ -2371,9 +2392,9 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.content is UNSET else {**data, "content": value.content}
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
@@ -2386,7 +2407,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
 
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
@@ -2399,7 +2420,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
@@ -2415,7 +2436,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
@@ -2449,7 +2470,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
 
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": ENCODERS[value.update.__class__](value.update)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
@@ -2471,9 +2492,9 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
@@ -2495,9 +2516,9 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
@@ -2519,9 +2540,9 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.message_id is not UNSET:
-        data["messageId"] = value.message_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (message_id := value.message_id) is not UNSET and message_id is not None:
+        data["messageId"] = message_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
@@ -2551,8 +2572,8 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         "toolCallId": value.tool_call_id,
         "title": value.title,
     }
-    if value.name is not UNSET:
-        data["name"] = value.name
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
     if value.kind is not UNSET:
         data["kind"] = value.kind
     if value.status is not UNSET:
@@ -2565,7 +2586,7 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
@@ -2594,25 +2615,23 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"toolCallId": value.tool_call_id, "sessionUpdate": value.session_update}
-    if value.kind is not UNSET:
-        data["kind"] = value.kind
-    if value.status is not UNSET:
-        data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.name is not UNSET:
-        data["name"] = value.name
-    if value.content is not UNSET:
-        data["content"] = None if value.content is None else [ENCODERS[item.__class__](item) for item in value.content]
-    if value.locations is not UNSET:
-        data["locations"] = (
-            None if value.locations is None else [encode_tool_call_location(item) for item in value.locations]
-        )
+    if (kind := value.kind) is not UNSET and kind is not None:
+        data["kind"] = kind
+    if (status := value.status) is not UNSET and status is not None:
+        data["status"] = status
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (name := value.name) is not UNSET and name is not None:
+        data["name"] = name
+    if (content := value.content) is not UNSET and content is not None:
+        data["content"] = [ENCODERS[item.__class__](item) for item in content]
+    if (locations := value.locations) is not UNSET and locations is not None:
+        data["locations"] = [encode_tool_call_location(item) for item in locations]
     if value.raw_input is not UNSET:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
@@ -2630,7 +2649,7 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
         "sessionUpdate": value.session_update,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
@@ -2654,7 +2673,7 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [encode_available_command(item) for item in value.available_commands],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
@@ -2672,7 +2691,7 @@ def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCu
 
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "currentModeId": value.current_mode_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
@@ -2692,7 +2711,7 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
@@ -2735,9 +2754,9 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
-    if value.cost is not UNSET:
-        data["cost"] = None if value.cost is None else encode_cost(value.cost)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cost := value.cost) is not UNSET and cost is not None:
+        data["cost"] = encode_cost(cost)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
@@ -2755,9 +2774,9 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
@@ -2810,7 +2829,7 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
         "compactionId": value.compaction_id,
         "content": ENCODERS[value.content.__class__](value.content),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
@@ -2876,7 +2895,7 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
@@ -2892,9 +2911,9 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
@@ -2907,7 +2926,7 @@ def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInpu
 
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
     data: dict[str, Any] = {"hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
@@ -2924,7 +2943,7 @@ def decode_cost(raw: Any) -> types.Cost:
 
 def encode_cost(value: types.Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"amount": value.amount, "currency": value.currency}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
@@ -2938,7 +2957,7 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
@@ -2951,7 +2970,7 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:

@@ -14,6 +14,8 @@ DETAILS: Final = TypeDetails(
     names={
         "meta": "_meta",
     },
+    nulls={
+    },
     unions={
         "ContentBlock": ("type", "ContentBlockOther"), "EmbeddedResourceResource": (), "RequestId": (),
     },

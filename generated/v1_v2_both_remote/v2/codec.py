@@ -32,6 +32,7 @@ from .._runtime._decode import (
     long_array, long_string,
     mapping,
     null, nullable_array_at, nullable_at, number,
+    one_of,
     string, string_at,
     tagged_at,
     unfit,
@@ -80,7 +81,7 @@ def decode_bare(kind: type[Bare], raw: Any) -> Bare:
 
 
 def encode_bare(value: types.WithMeta) -> dict[str, Any]:
-    return {} if value.meta is UNSET else {"_meta": value.meta}
+    return {} if value.meta is UNSET or value.meta is None else {"_meta": value.meta}
 
 
 decode_terminal_auth_capabilities: Final = partial(decode_bare, types.TerminalAuthCapabilities)
@@ -148,7 +149,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "info": encode_implementation(value.info),
         "capabilities": encode_client_capabilities(value.capabilities),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
@@ -168,9 +169,9 @@ def decode_implementation(raw: Any) -> types.Implementation:
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
@@ -186,11 +187,11 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
-    if value.elicitation is not UNSET:
-        data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (auth := value.auth) is not UNSET and auth is not None:
+        data["auth"] = encode_client_auth_capabilities(auth)
+    if (elicitation := value.elicitation) is not UNSET and elicitation is not None:
+        data["elicitation"] = encode_elicitation_capabilities(elicitation)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
@@ -203,9 +204,9 @@ def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
 
 def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.terminal is not UNSET:
-        data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (terminal := value.terminal) is not UNSET and terminal is not None:
+        data["terminal"] = encode_terminal_auth_capabilities(terminal)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -219,11 +220,11 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.form is not UNSET:
-        data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
-    if value.url is not UNSET:
-        data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (form := value.form) is not UNSET and form is not None:
+        data["form"] = encode_elicitation_form_capabilities(form)
+    if (url := value.url) is not UNSET and url is not None:
+        data["url"] = encode_elicitation_url_capabilities(url)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
@@ -250,7 +251,7 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
     }
     if value.auth_methods is not UNSET:
         data["authMethods"] = [ENCODERS[item.__class__](item) for item in value.auth_methods]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -264,11 +265,11 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.session is not UNSET:
-        data["session"] = None if value.session is None else encode_session_capabilities(value.session)
-    if value.auth is not UNSET:
-        data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (session := value.session) is not UNSET and session is not None:
+        data["session"] = encode_session_capabilities(session)
+    if (auth := value.auth) is not UNSET and auth is not None:
+        data["auth"] = encode_agent_auth_capabilities(auth)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -288,19 +289,15 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.prompt is not UNSET:
-        data["prompt"] = None if value.prompt is None else encode_prompt_capabilities(value.prompt)
-    if value.mcp is not UNSET:
-        data["mcp"] = None if value.mcp is None else encode_mcp_capabilities(value.mcp)
-    if value.delete is not UNSET:
-        data["delete"] = None if value.delete is None else encode_session_delete_capabilities(value.delete)
-    if value.additional_directories is not UNSET:
-        data["additionalDirectories"] = (
-            None
-            if value.additional_directories is None
-            else encode_session_additional_directories_capabilities(value.additional_directories)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (prompt := value.prompt) is not UNSET and prompt is not None:
+        data["prompt"] = encode_prompt_capabilities(prompt)
+    if (mcp := value.mcp) is not UNSET and mcp is not None:
+        data["mcp"] = encode_mcp_capabilities(mcp)
+    if (delete := value.delete) is not UNSET and delete is not None:
+        data["delete"] = encode_session_delete_capabilities(delete)
+    if (additional_directories := value.additional_directories) is not UNSET and additional_directories is not None:
+        data["additionalDirectories"] = encode_session_additional_directories_capabilities(additional_directories)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -319,17 +316,13 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.image is not UNSET:
-        data["image"] = None if value.image is None else encode_prompt_image_capabilities(value.image)
-    if value.audio is not UNSET:
-        data["audio"] = None if value.audio is None else encode_prompt_audio_capabilities(value.audio)
-    if value.embedded_context is not UNSET:
-        data["embeddedContext"] = (
-            None
-            if value.embedded_context is None
-            else encode_prompt_embedded_context_capabilities(value.embedded_context)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (image := value.image) is not UNSET and image is not None:
+        data["image"] = encode_prompt_image_capabilities(image)
+    if (audio := value.audio) is not UNSET and audio is not None:
+        data["audio"] = encode_prompt_audio_capabilities(audio)
+    if (embedded_context := value.embedded_context) is not UNSET and embedded_context is not None:
+        data["embeddedContext"] = encode_prompt_embedded_context_capabilities(embedded_context)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -343,11 +336,11 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.stdio is not UNSET:
-        data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
-    if value.http is not UNSET:
-        data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (stdio := value.stdio) is not UNSET and stdio is not None:
+        data["stdio"] = encode_mcp_stdio_capabilities(stdio)
+    if (http := value.http) is not UNSET and http is not None:
+        data["http"] = encode_mcp_http_capabilities(http)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
@@ -366,13 +359,13 @@ def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
     if value.args is not UNSET:
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
@@ -389,9 +382,9 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
@@ -428,7 +421,7 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
@@ -441,7 +434,7 @@ def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
 
 def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
@@ -464,7 +457,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
@@ -482,7 +475,7 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "url": value.url}
     if value.headers is not UNSET:
         data["headers"] = [encode_http_header(item) for item in value.headers]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
@@ -503,7 +496,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
@@ -538,7 +531,7 @@ def decode_http_header(raw: Any) -> types.HttpHeader:
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
@@ -561,7 +554,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
         data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
     if value.available_commands is not UNSET:
         data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
@@ -589,11 +582,11 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "currentValue": value.current_value,
         "options": [ENCODERS[item.__class__](item) for item in value.options],
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
@@ -619,11 +612,11 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
         "type": value.type,
         "currentValue": value.current_value,
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
@@ -649,11 +642,11 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
 
 def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "configId": value.config_id, "name": value.name, "type": value.type}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.category is not UNSET:
-        data["category"] = value.category
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (category := value.category) is not UNSET and category is not None:
+        data["category"] = category
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
@@ -678,9 +671,9 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
     data: dict[str, Any] = {"value": value.value, "name": value.name}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
@@ -701,7 +694,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
@@ -725,9 +718,9 @@ def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
 
 def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
-    if value.input is not UNSET:
-        data["input"] = None if value.input is None else ENCODERS[value.input.__class__](value.input)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (input := value.input) is not UNSET and input is not None:
+        data["input"] = ENCODERS[input.__class__](input)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
@@ -766,7 +759,7 @@ def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInput
 
 def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "hint": value.hint}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
@@ -804,11 +797,11 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.cwd is not UNSET:
-        data["cwd"] = value.cwd
-    if value.cursor is not UNSET:
-        data["cursor"] = value.cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cwd := value.cwd) is not UNSET and cwd is not None:
+        data["cwd"] = cwd
+    if (cursor := value.cursor) is not UNSET and cursor is not None:
+        data["cursor"] = cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
@@ -823,9 +816,9 @@ def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
-    if value.next_cursor is not UNSET:
-        data["nextCursor"] = value.next_cursor
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (next_cursor := value.next_cursor) is not UNSET and next_cursor is not None:
+        data["nextCursor"] = next_cursor
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
@@ -848,11 +841,11 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "cwd": value.cwd}
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.updated_at is not UNSET:
-        data["updatedAt"] = value.updated_at
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (updated_at := value.updated_at) is not UNSET and updated_at is not None:
+        data["updatedAt"] = updated_at
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
@@ -865,7 +858,7 @@ def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
 
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
@@ -890,11 +883,9 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    if value.replay_from is not UNSET:
-        data["replayFrom"] = (
-            None if value.replay_from is None else ENCODERS[value.replay_from.__class__](value.replay_from)
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (replay_from := value.replay_from) is not UNSET and replay_from is not None:
+        data["replayFrom"] = ENCODERS[replay_from.__class__](replay_from)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
@@ -907,7 +898,7 @@ def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
 
 def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
@@ -949,7 +940,7 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
         data["configOptions"] = [ENCODERS[item.__class__](item) for item in value.config_options]
     if value.available_commands is not UNSET:
         data["availableCommands"] = [ENCODERS[item.__class__](item) for item in value.available_commands]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
@@ -962,7 +953,7 @@ def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
 
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
@@ -976,7 +967,7 @@ def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
 
 def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "toolCallId": value.tool_call_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
@@ -990,7 +981,7 @@ def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
 
 def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
@@ -1011,7 +1002,7 @@ def encode_set_session_config_option_request_id(value: types.SetSessionConfigOpt
         "type": value.type,
         "value": value.value,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
@@ -1034,7 +1025,7 @@ def encode_set_session_config_option_request_boolean(
         "type": value.type,
         "value": value.value,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
@@ -1061,7 +1052,7 @@ def encode_set_session_config_option_request_other(value: types.SetSessionConfig
         "type": value.type,
         "value": value.value,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
@@ -1086,7 +1077,7 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [ENCODERS[item.__class__](item) for item in value.config_options]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
@@ -1103,7 +1094,7 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "sessionId": value.session_id,
         "prompt": [ENCODERS[item.__class__](item) for item in value.prompt],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
@@ -1118,9 +1109,9 @@ def decode_content_block_text(raw: Any) -> types.ContentBlockText:
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
@@ -1138,11 +1129,11 @@ def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.uri is not UNSET:
-        data["uri"] = value.uri
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (uri := value.uri) is not UNSET and uri is not None:
+        data["uri"] = uri
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
@@ -1158,9 +1149,9 @@ def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
@@ -1188,19 +1179,19 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "uri": value.uri}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.icons is not UNSET:
-        data["icons"] = None if value.icons is None else [encode_icon(item) for item in value.icons]
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    if value.size is not UNSET:
-        data["size"] = value.size
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (icons := value.icons) is not UNSET and icons is not None:
+        data["icons"] = [encode_icon(item) for item in icons]
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (size := value.size) is not UNSET and size is not None:
+        data["size"] = size
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
@@ -1215,9 +1206,9 @@ def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "resource": ENCODERS[value.resource.__class__](value.resource)}
-    if value.annotations is not UNSET:
-        data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (annotations := value.annotations) is not UNSET and annotations is not None:
+        data["annotations"] = encode_annotations(annotations)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
@@ -1259,13 +1250,13 @@ def decode_annotations(raw: Any) -> types.Annotations:
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.audience is not UNSET:
-        data["audience"] = value.audience
-    if value.last_modified is not UNSET:
-        data["lastModified"] = value.last_modified
-    if value.priority is not UNSET:
-        data["priority"] = value.priority
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (audience := value.audience) is not UNSET and audience is not None:
+        data["audience"] = audience
+    if (last_modified := value.last_modified) is not UNSET and last_modified is not None:
+        data["lastModified"] = last_modified
+    if (priority := value.priority) is not UNSET and priority is not None:
+        data["priority"] = priority
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_icon(raw: Any) -> types.Icon:
@@ -1283,13 +1274,13 @@ def decode_icon(raw: Any) -> types.Icon:
 
 def encode_icon(value: types.Icon) -> dict[str, Any]:
     data: dict[str, Any] = {"src": value.src}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    if value.sizes is not UNSET:
-        data["sizes"] = value.sizes
-    if value.theme is not UNSET:
-        data["theme"] = value.theme
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    if (sizes := value.sizes) is not UNSET and sizes is not None:
+        data["sizes"] = sizes
+    if (theme := value.theme) is not UNSET and theme is not None:
+        data["theme"] = theme
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -1305,9 +1296,9 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
@@ -1323,9 +1314,9 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
@@ -1345,7 +1336,7 @@ def decode_prompt_response(raw: Any) -> types.PromptResponse:
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"messageId": value.message_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
@@ -1358,7 +1349,7 @@ def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotificat
 
 def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
@@ -1380,11 +1371,11 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "title": value.title,
         "options": [encode_permission_option(item) for item in value.options],
     }
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.subject is not UNSET:
-        data["subject"] = None if value.subject is None else ENCODERS[value.subject.__class__](value.subject)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (subject := value.subject) is not UNSET and subject is not None:
+        data["subject"] = ENCODERS[subject.__class__](subject)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
@@ -1398,7 +1389,7 @@ def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermis
 
 def encode_request_permission_subject_tool_call(value: types.RequestPermissionSubjectToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "toolCall": encode_tool_call_update(value.tool_call)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
@@ -1417,11 +1408,11 @@ def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissi
 
 def encode_request_permission_subject_command(value: types.RequestPermissionSubjectCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "command": value.command, "cwd": value.cwd}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    if value.terminal_id is not UNSET:
-        data["terminalId"] = value.terminal_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    if (terminal_id := value.terminal_id) is not UNSET and terminal_id is not None:
+        data["terminalId"] = terminal_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
@@ -1506,7 +1497,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": ENCODERS[value.content.__class__](value.content)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
@@ -1521,9 +1512,9 @@ def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "changes": [ENCODERS[item.__class__](item) for item in value.changes]}
-    if value.patch is not UNSET:
-        data["patch"] = None if value.patch is None else encode_diff_patch(value.patch)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (patch := value.patch) is not UNSET and patch is not None:
+        data["patch"] = encode_diff_patch(patch)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
@@ -1537,7 +1528,7 @@ def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
@@ -1579,11 +1570,11 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
 
 def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
@@ -1602,11 +1593,11 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
 
 def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
@@ -1625,11 +1616,11 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
 
 def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
@@ -1648,11 +1639,11 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
 
 def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
     data: dict[str, Any] = {"oldPath": value.old_path, "path": value.path, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
@@ -1671,11 +1662,11 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
 
 def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
     data: dict[str, Any] = {"oldPath": value.old_path, "path": value.path, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
@@ -1697,11 +1688,11 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
 
 def encode_diff_change_other(value: types.DiffChangeOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "operation": value.operation}
-    if value.file_type is not UNSET:
-        data["fileType"] = value.file_type
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (file_type := value.file_type) is not UNSET and file_type is not None:
+        data["fileType"] = file_type
+    if (mime_type := value.mime_type) is not UNSET and mime_type is not None:
+        data["mimeType"] = mime_type
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 DIFF_CHANGE_TAGS: Final[dict[str, Reader[types.DiffChange]]] = {
@@ -1727,7 +1718,7 @@ def decode_diff_patch(raw: Any) -> types.DiffPatch:
 
 def encode_diff_patch(value: types.DiffPatch) -> dict[str, Any]:
     data: dict[str, Any] = {"format": value.format, "text": value.text}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
@@ -1744,9 +1735,9 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
-    if value.line is not UNSET:
-        data["line"] = value.line
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (line := value.line) is not UNSET and line is not None:
+        data["line"] = line
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
@@ -1759,9 +1750,9 @@ def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
 
 def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.cancel is not UNSET:
-        data["cancel"] = None if value.cancel is None else encode_tool_call_cancel_capabilities(value.cancel)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cancel := value.cancel) is not UNSET and cancel is not None:
+        data["cancel"] = encode_tool_call_cancel_capabilities(cancel)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
@@ -1776,7 +1767,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
@@ -1791,7 +1782,7 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": ENCODERS[value.outcome.__class__](value.outcome)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
@@ -1805,7 +1796,7 @@ def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermis
 
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
@@ -1819,7 +1810,7 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
@@ -1865,9 +1856,9 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
@@ -1888,7 +1879,7 @@ def encode_create_elicitation_request_form_request(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestForm] = by_fit(
@@ -1929,9 +1920,9 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
@@ -1955,7 +1946,7 @@ def encode_create_elicitation_request_url_request(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl] = by_fit(
@@ -1994,9 +1985,9 @@ def encode_create_elicitation_request_other_session(
     value: types.CreateElicitationRequestOtherSession,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (tool_call_id := value.tool_call_id) is not UNSET and tool_call_id is not None:
+        data["toolCallId"] = tool_call_id
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
@@ -2016,7 +2007,7 @@ def encode_create_elicitation_request_other_request(
     value: types.CreateElicitationRequestOtherRequest,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id, "message": value.message, "mode": value.mode}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOther] = by_fit(
@@ -2062,13 +2053,13 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         "type": value.type,
         "properties": {name: ENCODERS[item.__class__](item) for name, item in value.properties.items()},
     }
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.required is not UNSET:
-        data["required"] = value.required
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (required := value.required) is not UNSET and required is not None:
+        data["required"] = required
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = open_choice(string, "object")
@@ -2110,25 +2101,25 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_length is not UNSET:
-        data["minLength"] = value.min_length
-    if value.max_length is not UNSET:
-        data["maxLength"] = value.max_length
-    if value.pattern is not UNSET:
-        data["pattern"] = value.pattern
-    if value.format is not UNSET:
-        data["format"] = value.format
-    if value.default is not UNSET:
-        data["default"] = value.default
-    if value.enum is not UNSET:
-        data["enum"] = value.enum
-    if value.one_of is not UNSET:
-        data["oneOf"] = None if value.one_of is None else [encode_enum_option(item) for item in value.one_of]
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_length := value.min_length) is not UNSET and min_length is not None:
+        data["minLength"] = min_length
+    if (max_length := value.max_length) is not UNSET and max_length is not None:
+        data["maxLength"] = max_length
+    if (pattern := value.pattern) is not UNSET and pattern is not None:
+        data["pattern"] = pattern
+    if (format := value.format) is not UNSET and format is not None:
+        data["format"] = format
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    if (enum := value.enum) is not UNSET and enum is not None:
+        data["enum"] = enum
+    if (one_of := value.one_of) is not UNSET and one_of is not None:
+        data["oneOf"] = [encode_enum_option(item) for item in one_of]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
@@ -2148,17 +2139,17 @@ def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationProp
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
@@ -2181,17 +2172,17 @@ def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.minimum is not UNSET:
-        data["minimum"] = value.minimum
-    if value.maximum is not UNSET:
-        data["maximum"] = value.maximum
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (minimum := value.minimum) is not UNSET and minimum is not None:
+        data["minimum"] = minimum
+    if (maximum := value.maximum) is not UNSET and maximum is not None:
+        data["maximum"] = maximum
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
@@ -2210,13 +2201,13 @@ def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPro
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
@@ -2247,17 +2238,17 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "items": ENCODERS[value.items.__class__](value.items)}
-    if value.title is not UNSET:
-        data["title"] = value.title
-    if value.description is not UNSET:
-        data["description"] = value.description
-    if value.min_items is not UNSET:
-        data["minItems"] = value.min_items
-    if value.max_items is not UNSET:
-        data["maxItems"] = value.max_items
-    if value.default is not UNSET:
-        data["default"] = value.default
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (title := value.title) is not UNSET and title is not None:
+        data["title"] = title
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    if (min_items := value.min_items) is not UNSET and min_items is not None:
+        data["minItems"] = min_items
+    if (max_items := value.max_items) is not UNSET and max_items is not None:
+        data["maxItems"] = max_items
+    if (default := value.default) is not UNSET and default is not None:
+        data["default"] = default
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
@@ -2299,9 +2290,9 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
@@ -2315,7 +2306,7 @@ def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
 
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "enum": value.enum}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
@@ -2342,7 +2333,7 @@ def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
@@ -2378,9 +2369,9 @@ def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data if value.content is UNSET else {**data, "content": value.content}
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    return data if value.content is UNSET or value.content is None else {**data, "content": value.content}
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
@@ -2393,7 +2384,7 @@ def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitat
 
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
@@ -2406,7 +2397,7 @@ def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitati
 
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
@@ -2422,7 +2413,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
@@ -2457,7 +2448,7 @@ def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotificat
 
 def encode_update_session_notification(value: types.UpdateSessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": ENCODERS[value.update.__class__](value.update)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
@@ -2479,7 +2470,7 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
@@ -2519,7 +2510,7 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
@@ -2559,7 +2550,7 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
@@ -2593,11 +2584,9 @@ def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateS
 
 def encode_session_update_state_update_running(value: types.SessionUpdateStateUpdateRunning) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
@@ -2621,11 +2610,9 @@ def encode_session_update_state_update_idle_end_turn(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
@@ -2649,11 +2636,9 @@ def encode_session_update_state_update_idle_max_tokens(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_max_turn_requests(
@@ -2679,11 +2664,9 @@ def encode_session_update_state_update_idle_max_turn_requests(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
@@ -2705,11 +2688,9 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
@@ -2733,11 +2714,9 @@ def encode_session_update_state_update_idle_cancelled(
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
@@ -2760,14 +2739,12 @@ def encode_session_update_state_update_idle_error(value: types.SessionUpdateStat
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    if value.error is not UNSET:
-        data["error"] = None if value.error is None else encode_error(value.error)
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
+    if (error := value.error) is not UNSET and error is not None:
+        data["error"] = encode_error(error)
     return data
 
 
@@ -2797,11 +2774,9 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
         "state": value.state,
         "stopReason": value.stop_reason,
     }
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
@@ -2818,12 +2793,10 @@ def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdat
 
 def encode_session_update_state_update_idle_none(value: types.SessionUpdateStateUpdateIdleNone) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    if (meta := value.meta) is not UNSET and meta is not None:
+        data["_meta"] = meta
     return data if value.stop_reason is UNSET else {**data, "stopReason": value.stop_reason}
 
 
@@ -2859,11 +2832,9 @@ def encode_session_update_state_update_requires_action(
     value: types.SessionUpdateStateUpdateRequiresAction,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "state": value.state}
-    if value.background is not UNSET:
-        data["background"] = (
-            None if value.background is None else [ENCODERS[item.__class__](item) for item in value.background]
-        )
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (background := value.background) is not UNSET and background is not None:
+        data["background"] = [ENCODERS[item.__class__](item) for item in background]
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateStateUpdateOther:
@@ -2911,7 +2882,7 @@ def encode_session_update_tool_call_content_chunk(value: types.SessionUpdateTool
         "toolCallId": value.tool_call_id,
         "content": ENCODERS[value.content.__class__](value.content),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
@@ -3020,7 +2991,7 @@ def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdate
 
 def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTerminalOutputChunk) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "terminalId": value.terminal_id, "data": value.data}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
@@ -3035,7 +3006,7 @@ def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate
 
 def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "plan": ENCODERS[value.plan.__class__](value.plan)}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
@@ -3061,7 +3032,7 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [ENCODERS[item.__class__](item) for item in value.available_commands],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
@@ -3081,7 +3052,7 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
@@ -3126,7 +3097,7 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
     if value.cost is not UNSET:
         data["cost"] = None if value.cost is None else encode_cost(value.cost)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
@@ -3144,9 +3115,9 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (description := value.description) is not UNSET and description is not None:
+        data["description"] = description
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
@@ -3199,7 +3170,7 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
         "compactionId": value.compaction_id,
         "content": ENCODERS[value.content.__class__](value.content),
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
@@ -3274,7 +3245,7 @@ def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
 
 def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
@@ -3288,7 +3259,7 @@ def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
 
 def encode_background_work_tool_call(value: types.BackgroundWorkToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "toolCallId": value.tool_call_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
@@ -3325,8 +3296,8 @@ def decode_error(raw: Any) -> types.Error:
 
 def encode_error(value: types.Error) -> dict[str, Any]:
     data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = None if value.data is None else encode(value.data)
+    if value.data is not UNSET and value.data is not None:
+        data["data"] = encode(value.data)
     return data
 
 
@@ -3344,7 +3315,7 @@ def decode_unsupported_protocol_version_error_data(raw: Any) -> types.Unsupporte
 
 def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
     data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
@@ -3357,7 +3328,7 @@ def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorD
 
 def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 decode_error_data: Reader[types.ErrorData] = by_fit(
@@ -3386,7 +3357,7 @@ def decode_terminal_output(raw: Any) -> types.TerminalOutput:
 
 def encode_terminal_output(value: types.TerminalOutput) -> dict[str, Any]:
     data: dict[str, Any] = {"data": value.data}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
@@ -3402,11 +3373,11 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.exit_code is not UNSET:
-        data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (exit_code := value.exit_code) is not UNSET and exit_code is not None:
+        data["exitCode"] = exit_code
+    if (signal := value.signal) is not UNSET and signal is not None:
+        data["signal"] = signal
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
@@ -3422,7 +3393,7 @@ def decode_terminal_size(raw: Any) -> types.TerminalSize:
 
 def encode_terminal_size(value: types.TerminalSize) -> dict[str, Any]:
     data: dict[str, Any] = {"cols": value.cols, "rows": value.rows}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
@@ -3435,9 +3406,9 @@ def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
 
 def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    if value.cancel is not UNSET:
-        data["cancel"] = None if value.cancel is None else encode_terminal_cancel_capabilities(value.cancel)
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    if (cancel := value.cancel) is not UNSET and cancel is not None:
+        data["cancel"] = encode_terminal_cancel_capabilities(cancel)
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
@@ -3456,7 +3427,7 @@ def encode_plan_update_content_items(value: types.PlanUpdateContentItems) -> dic
         "planId": value.plan_id,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_plan_update_content_other(raw: Any) -> types.PlanUpdateContentOther:
@@ -3494,7 +3465,7 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cost(raw: Any) -> types.Cost:
@@ -3508,7 +3479,7 @@ def decode_cost(raw: Any) -> types.Cost:
 
 def encode_cost(value: types.Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"amount": value.amount, "currency": value.currency}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
@@ -3522,7 +3493,7 @@ def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitat
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
@@ -3535,7 +3506,7 @@ def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotificat
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
+    return data if value.meta is UNSET or value.meta is None else {**data, "_meta": value.meta}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

@@ -214,6 +214,8 @@ class TypeDetails(Record):
     lenient: Collection[str] = ()  # required ones that are replaced where they do not fit: others must
     skipping: Collection[str] = ()  # arrays and maps that are read without the items that do not fit
     default_on_null: Collection[str] = ()  # null stands for the default
+    nulls: Collection[str] | None = None  # written where they are null: other optional ones are not; by default all are
+    omitting: Collection[str] = ()  # not written where they are as by default
     optional: Collection[str] = ()  # constants that may be absent: others are tags
     required: Collection[str] = ()  # those that the class requires, and its base does not
     defaults: Mapping[str, Callable[[], Any]] = {}  # of required ones that are lenient, where they are not empty

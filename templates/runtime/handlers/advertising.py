@@ -48,6 +48,8 @@ def advertise(handler: Handler | type[Handler], message: T, **decided: Any) -> T
 
         raise in_message(_called(handler), message, error) from error
     draft = _Draft(handler, type(message), raw)
+    if _has_none(message):
+        draft.closed |= {*_paths_of_none(message, handler.CODEC.reflection())}
     draft.decide(decided)
     for method in _gated(handler, type(message)):
         if (gate := _simple_gate(handler, method)) is not None:
@@ -57,6 +59,21 @@ def advertise(handler: Handler | type[Handler], message: T, **decided: Any) -> T
     _LEFT_OUT[handler if isinstance(handler, type) else type(handler)] = draft.closed
     found: T = draft.message()
     return found
+
+
+def _has_none(value: Any) -> bool:
+    found = (getattr(value, name) for name in type(value)._slotted)
+    return any(each is None or (isinstance(each, Struct) and _has_none(each)) for each in found)
+
+
+def _paths_of_none(value: Any, types: Any, path: Path = ()) -> Iterator[Path]:
+    """The places of None in a message, which is not on the wire; `types` know the names there."""
+    for name, wire, *_ in types.properties(type(value)):
+        each: Any = getattr(value, name)
+        if each is None:
+            yield (*path, wire)
+        elif isinstance(each, Struct):
+            yield from _paths_of_none(each, types, (*path, wire))
 
 
 class _Draft:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, SlowReaderError, Turn, TurnResult
+    from .session_checks import check_cwd, session_not_found
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, TurnStalledError
     from .session_entries import (
@@ -53,7 +54,7 @@ __all__ = [
     "TurnStalledError", "Turns",
     "Usage", "UserMessage",
     "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_cwd", "command", "commands", "config_options",
     "diff",
     "edit_call",
     "image",
@@ -61,7 +62,7 @@ __all__ = [
     "mode",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "resource",
-    "select_permission", "select_permission_option", "session_update",
+    "select_permission", "select_permission_option", "session_not_found", "session_update",
     "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
 ]
@@ -79,11 +80,12 @@ _MODULES = {
     "TurnAgent": "turn_agent", "TurnChange": "session_client", "TurnResult": "prompt_turns",
     "TurnStalledError": "session_core", "Turns": "turns", "Usage": "session_entries", "UserMessage": "session_entries",
     "after_response": "later_messages", "after_turn": "later_messages", "agent_message": "updates",
-    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "command": "updates",
-    "commands": "updates", "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "image": "content",
-    "link": "content", "mode": "updates", "permission_answer": "permissions", "permission_cancelled": "permissions",
-    "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "resource": "content",
-    "select_permission": "permissions", "select_permission_option": "permissions", "session_update": "notification",
+    "agent_thought": "updates", "ask_permission": "call_messages", "audio": "content", "check_cwd": "session_checks",
+    "command": "updates", "commands": "updates", "config_options": "updates", "diff": "diffs",
+    "edit_call": "edit_calls", "image": "content", "link": "content", "mode": "updates",
+    "permission_answer": "permissions", "permission_cancelled": "permissions", "permission_options": "permissions",
+    "plan": "updates", "plan_entry": "plan_entries", "resource": "content", "select_permission": "permissions",
+    "select_permission_option": "permissions", "session_not_found": "session_checks", "session_update": "notification",
     "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
     "tool_content": "content", "usage": "session_usage", "user_message": "updates",
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from .plan_entries import plan_entry
     from .prompt_turns import NoAnswerError, SessionClosedError, SessionFullError, SlowReaderError, Turn, TurnResult
+    from .session_checks import check_cwd, session_not_found
     from .session_client import Session, SessionClient, TurnChange
     from .session_core import ConnectionChange, PermissionAsked, PermissionChanged, TurnStalledError
     from .session_entries import (
@@ -63,14 +64,14 @@ __all__ = [
     "TurnChange", "TurnResult", "TurnStalledError", "Turns",
     "Usage", "UserMessage",
     "after_response", "after_turn", "agent_message", "agent_thought", "ask_permission", "audio",
-    "command", "commands", "config_options",
+    "check_cwd", "command", "commands", "config_options",
     "diff",
     "edit_call",
     "idle", "image",
     "link",
     "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
-    "select_permission", "select_permission_option", "session_update",
+    "select_permission", "select_permission_option", "session_not_found", "session_update",
     "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
     "whole_agent_message", "whole_agent_thought", "whole_user_message",
@@ -90,14 +91,14 @@ _MODULES = {
     "TurnChange": "session_client", "TurnResult": "prompt_turns", "TurnStalledError": "session_core", "Turns": "turns",
     "Usage": "session_entries", "UserMessage": "session_entries", "after_response": "later_messages",
     "after_turn": "later_messages", "agent_message": "updates", "agent_thought": "updates",
-    "ask_permission": "call_messages", "audio": "content", "command": "updates", "commands": "updates",
-    "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "idle": "states", "image": "content",
-    "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
+    "ask_permission": "call_messages", "audio": "content", "check_cwd": "session_checks", "command": "updates",
+    "commands": "updates", "config_options": "updates", "diff": "diffs", "edit_call": "edit_calls", "idle": "states",
+    "image": "content", "link": "content", "permission_answer": "permissions", "permission_cancelled": "permissions",
     "permission_options": "permissions", "plan": "updates", "plan_entry": "plan_entries", "requires_action": "states",
     "resource": "content", "running": "states", "select_permission": "permissions",
-    "select_permission_option": "permissions", "session_update": "notification", "terminal": "content",
-    "text": "content", "title": "session_info", "tool_call": "tool_calls", "tool_content": "content",
-    "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
+    "select_permission_option": "permissions", "session_not_found": "session_checks", "session_update": "notification",
+    "terminal": "content", "text": "content", "title": "session_info", "tool_call": "tool_calls",
+    "tool_content": "content", "usage": "session_usage", "user_message": "updates", "whole_agent_message": "updates",
     "whole_agent_thought": "updates", "whole_user_message": "updates",
 }
 _PARTS = {

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..errors import InternalError
 from ..message import MessageTooLarge
 from .session_data import SessionData
-from .session_store import PAGE_BYTES, SessionChangedError, SessionStore, StoredSession
+from .session_store import PAGE_BYTES, SessionChangedError, SessionStore, StoredSession, save_over
 
 __all__ = ["ActiveSession"]
 
@@ -27,6 +27,8 @@ _MAX_PIECE: Final = 2**16
 """The most characters of pieces that become one: what is joined must not be too large to be sent."""
 _PAGE: Final = 200
 """The entries that are read from the store at a time."""
+_MAX_TRIES: Final = 100
+"""How often another writer may be faster, before a save fails."""
 
 logger: Final = logging.getLogger("acp")
 
@@ -41,13 +43,25 @@ class ActiveSession:
     """
 
     def __init__(
-        self, store: SessionStore, stored: StoredSession, *, save_seconds: float, max_bytes: int = 2**25
+        self,
+        store: SessionStore,
+        stored: StoredSession,
+        *,
+        save_seconds: float,
+        max_bytes: int = 2**25,
+        is_prompted: bool = True,
+        on_news: Callable[[ActiveSession], None] | None = None,
     ) -> None:
         self._store = store
-        self._stored = stored  # as it is in the store, but for what `_is_changed` says
-        self._is_changed = False
+        self._stored = stored  # as it was in the store when it was last read or saved
+        self._title = stored.title
+        self._directories = stored.directories
+        self._has_moved = False  # since the last save
+        self.is_prompted = is_prompted
+        """Until the first prompt, updates wait in memory, up to 1 MiB, so that the session is not listed."""
         self._save_seconds = save_seconds
         self._data = SessionData(stored.data)
+        self._on_news = on_news
         self._unsaved = _Entries(max_bytes)
         self._timer: asyncio.TimerHandle | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -66,16 +80,17 @@ class ActiveSession:
     @property
     def directories(self) -> tuple[str, ...]:
         """The roots besides `cwd`."""
-        return self._stored.directories
+        return self._directories
 
     @property
     def title(self) -> str | None:
         """The title that lists of sessions show, up to 1,000 characters of it."""
-        return self._stored.title
+        return self._title
 
     @title.setter
     def title(self, title: str | None) -> None:
-        self._change(replace(self._stored, title=None if title is None else _cut(title, _MAX_TITLE)))
+        self._title = None if title is None else _cut(title, _MAX_TITLE)
+        self._save_soon()
 
     @property
     def data(self) -> Any:
@@ -93,9 +108,10 @@ class ActiveSession:
             self._save_soon()
 
     def move_to(self, directories: tuple[str, ...]) -> None:
-        """Change the roots besides `cwd`."""
+        """Change the roots besides `cwd`: those that this client has named. The store has the last ones of any."""
         if directories != self.directories:
-            self._change(replace(self._stored, directories=directories))
+            self._directories, self._has_moved = directories, True
+            self._save_soon()
 
     def name_after(self, prompt: str) -> bool:
         """Take the first line of a prompt for the title, if there is none; returns true if it has changed."""
@@ -116,22 +132,29 @@ class ActiveSession:
     @property
     def has_unsaved(self) -> bool:
         """True if updates wait to be saved."""
-        return bool(self._unsaved.size)
+        return self._has_entries
 
     @property
     def _is_saving(self) -> bool:
-        return bool(self._unsaved.size) or self._saving is not None
+        return self._has_entries or self._saving is not None
+
+    @property
+    def _has_entries(self) -> bool:
+        """True if updates are to be saved now."""
+        return bool(self._unsaved.size) and (self.is_prompted or self._unsaved.size > _MAX_UNSAVED)
 
     # --- Recording -----------------------------------------------------------------------------------------------
 
     async def record(self, *updates: dict[str, Any]) -> None:
-        """Keep updates, all or none, to be saved soon. If too many are kept, save them first, as `save` does.
+        """Keep updates, all or none, to be saved soon, but not before the first prompt.
 
+        If too many are kept, save them first, as `save` does.
         Raises `MessageTooLarge` for an update that could not be sent when the session is loaded.
         """
         if self._unsaved.size > _MAX_UNSAVED:
             await self.save()
         self._unsaved.add(updates)
+        self.is_prompted = self.is_prompted or any(map(_is_prompt, updates))
         self._save_soon()
 
     async def save(self) -> None:
@@ -145,10 +168,36 @@ class ActiveSession:
         except Exception as error:
             raise not_saved(error) from error
 
+    async def refresh(self) -> None:
+        """Merge what another process has changed since this was last saved or read, such as a mode.
+
+        Raises `InternalError` if that has gone on with the session, or deleted it.
+        """
+        try:
+            while True:
+                if self._saving is not None:
+                    with suppress(Exception):
+                        await asyncio.shield(self._saving)
+                before, theirs = self._stored, await self._store.get(self.id)
+                if self._stored is before and self._saving is None:  # else it may be older than what was saved
+                    break
+            if theirs is None or theirs.entries != before.entries:
+                raise SessionChangedError(f"the session {self.id!r} was changed or deleted by somebody else")
+        except Exception as error:
+            raise not_saved(error) from error
+        if theirs != before:
+            self._take(theirs)
+
+    def is_opened(self) -> None:
+        """Count the data as it is now for what this agent fills in: another writer's choice replaces it."""
+        with suppress(Exception):  # a save says what is no JSON
+            self._data.text()
+        self._data.is_opened()
+
     def discard(self) -> None:
         """Drop everything that is not saved."""
         self._unsaved.take()
-        self._is_changed = False
+        self._title, self._directories, self._has_moved = self._stored.title, self._stored.directories, False
         self._data = SessionData(self._stored.data)
         if self._timer is not None:
             self._timer.cancel()
@@ -177,38 +226,70 @@ class ActiveSession:
         except Exception as error:  # objects of the agent may raise any, as while a thread changes them
             failure = error
         try:
-            stored = replace(self._stored, data=self._data.valid_text)
-            if self._unsaved.size or self._is_changed or stored.data != self._stored.data:
-                await self._write(stored)
+            if self._has_entries or self._is_changed:
+                await self._write()
         finally:
             self._saving = None  # not by a callback: until that runs, more may be recorded
-        if self._unsaved.size or self._is_changed or self._is_asked:
+        if self._has_entries or self._is_changed or self._is_asked:
             self._save_soon()
         if failure is not None:
             raise failure
 
-    async def _write(self, stored: StoredSession) -> None:
-        entries = self._unsaved.take()
-        if entries:
-            stored = replace(stored, updated_at=_now())
-        self._is_changed = False
+    @property
+    def _is_changed(self) -> bool:
+        return self._to_save() != self._stored
+
+    def _to_save(self) -> StoredSession:
+        folders = self._directories if self._has_moved else self._stored.directories
+        return replace(self._stored, title=self._title, directories=folders, data=self._data.valid_text)
+
+    async def _write(self) -> None:
+        """Save what is new. What another writer has changed meanwhile, without adding entries, is merged first."""
+        entries = self._unsaved.take() if self._has_entries else []
         try:
-            await self._store.save(stored, entries)
+            for _ in range(_MAX_TRIES):
+                if await self._has_written(entries):
+                    return
+                self._take(await self._read_again())
+            raise SessionChangedError(f"the session {self.id!r} is changed all the time")
         except BaseException:
             self._unsaved.put_back(entries)
-            self._is_changed = True
             raise
-        count = stored.entries + len(entries)
-        self._stored = replace(self._stored, updated_at=stored.updated_at, data=stored.data, entries=count)
+
+    async def _has_written(self, entries: list[str]) -> bool:
+        """Save a session. Returns false if the store has another one than was read."""
+        before, session = self._stored, self._to_save()
+        if entries:
+            session = replace(session, updated_at=_now())
+        if not await save_over(self._store, before, session, entries):
+            return False
+        self._stored = replace(session, entries=before.entries + len(entries))
+        self._has_moved = self._has_moved and self._directories != session.directories
+        self._data.is_saved(session.data)
+        return True
+
+    async def _read_again(self) -> StoredSession:
+        """The session as another writer has left it. Raises `SessionChangedError` if that has gone on with it."""
+        theirs = await self._store.get(self.id)
+        if theirs is None or theirs.entries != self._stored.entries:
+            raise SessionChangedError(f"the session {self.id!r} was changed or deleted by somebody else")
+        return theirs
+
+    def _take(self, theirs: StoredSession) -> None:
+        """Merge what another writer has saved: what nobody has changed here is as it is there."""
+        if theirs == self._stored:  # it was another one meanwhile
+            return
+        has_title = theirs.title != self._stored.title and self._title == self._stored.title
+        if has_title:
+            self._title = theirs.title
+        has_data = theirs.data != self._stored.data and self._data.take(theirs.data)
+        self._stored = theirs
+        if (has_title or has_data) and self._on_news is not None:
+            self._on_news(self)
 
     def _saved(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the session %r cannot be saved: %s", self.id, error, exc_info=error)
-
-    def _change(self, stored: StoredSession) -> None:
-        self._stored = stored
-        self._is_changed = True
-        self._save_soon()
 
     # --- Reading -------------------------------------------------------------------------------------------------
 
@@ -216,11 +297,14 @@ class ActiveSession:
         """All updates so far in their order, as they were written to the wire. Raises what the store raises."""
         await self.save()
         start, end = 0, self._stored.entries
+        waiting = [] if self.is_prompted else self._unsaved.texts()
         while start < end and (page := await self._page(start, min(_PAGE, end - start))):
             for text in page:
                 if (update := self._parsed(text)) is not None:
                     yield update
             start += len(page)
+        for update in filter(None, map(self._parsed, waiting)):
+            yield update
 
     async def _page(self, start: int, count: int) -> Sequence[str]:
         within: Callable[..., Awaitable[Sequence[str]]] | None = getattr(self._store, "entries_within", None)
@@ -287,6 +371,11 @@ class _Entries:
         texts, self._texts, self.size = self._texts, [], 0
         return texts
 
+    def texts(self) -> list[str]:
+        """All texts, which stay."""
+        self._end_piece()
+        return [*self._texts]
+
     def put_back(self, texts: list[str]) -> None:
         """Insert texts that were taken at the start."""
         self._texts[:0] = texts
@@ -315,6 +404,10 @@ class _Entries:
             whole = {**shape, "content": {**shape["content"], "text": "".join(self._pieces)}}
             self._texts.append(_entry(whole))
             self._shape, self._pieces, self._piece_size = None, [], 0
+
+
+def _is_prompt(update: dict[str, Any]) -> bool:
+    return str(update.get("sessionUpdate")).startswith("user_")
 
 
 def _entry(update: dict[str, Any]) -> str:

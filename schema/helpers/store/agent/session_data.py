@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from .merged_data import merged, put_into
+
 __all__: list[str] = []
 
 _UNREAD: Final = object()
@@ -17,6 +19,8 @@ class SessionData:
         self.valid_text = text
         """The text when it was last known, and JSON."""
         self._value: Any = _UNREAD
+        self._known = self._opened = text  # what the store has; and what is here, before anybody has changed it
+        self._unmerged: str | None = None  # what another writer has saved, while the object was no JSON
 
     @property
     def is_open(self) -> bool:
@@ -27,7 +31,7 @@ class SessionData:
     def value(self) -> Any:
         """The object, the same each time. Setting what is no JSON raises `TypeError` or `ValueError`."""
         if self._value is _UNREAD:
-            self._value = json.loads(self.valid_text) if self.valid_text else None
+            self._value = _read(self.valid_text)
         return self._value
 
     @value.setter
@@ -38,7 +42,45 @@ class SessionData:
         """The text of the object as it is now. Raises `TypeError` and `ValueError` if it is no JSON any more."""
         if self._value is not _UNREAD and (self._value is not None or self.valid_text):
             self.valid_text = _written(self._value, before=self.valid_text)
+        if self._unmerged is not None:
+            theirs, self._unmerged = self._unmerged, None
+            self.take(theirs)
         return self.valid_text
+
+    def is_opened(self) -> None:
+        """What is here now was filled in when the session was opened: it is nobody's change."""
+        self._opened = self.valid_text
+
+    def is_saved(self, text: str) -> None:
+        """The store has a text of this object."""
+        if self._unmerged is None:
+            self._known = self._opened = text
+
+    def take(self, text: str) -> bool:
+        """Merge what another writer has saved into the object, in place; returns true if that has changed it.
+
+        While the object is no JSON, nothing can be merged: until it is again, the text is that of the other writer.
+        """
+        try:
+            mine = _read(self.text())
+        except Exception:  # as in a save
+            self._unmerged = self.valid_text = text
+            return False
+        before, (theirs, opened, known) = self.valid_text, map(_read, (text, self._opened, self._known))
+        self._opened = _text(merged(opened, theirs, opened=opened, known=known))
+        found = merged(mine, theirs, opened=opened, known=known)
+        self._known, self.valid_text = text, _text(found)
+        if self._value is not _UNREAD:
+            self._value = put_into(self._value, found)
+        return self.valid_text != before
+
+
+def _read(text: str) -> Any:
+    return json.loads(text) if text else None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else json.dumps(value)
 
 
 def _written(value: Any, *, before: str = "") -> str:

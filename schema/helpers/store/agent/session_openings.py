@@ -42,7 +42,9 @@ class SessionOpenings:
         async with self._order(session.id):
             try:
                 await self._close(session.id)
-                await self._agent.on_open(self._stored.get(session.id), params)
+                session = self._stored.get(session.id)
+                await self._agent.on_open(session, params)
+                session.is_opened()
             except BaseException:
                 self._stored.forget_idle(session.id)
                 raise

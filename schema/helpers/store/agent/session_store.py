@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Final, Protocol
 
 from .._base import UNSET
@@ -47,7 +48,7 @@ class StoredSession:
             session_id=self.id,
             cwd=self.cwd,
             additional_directories=[*self.directories] if self.directories else UNSET,
-            title=self.title,
+            title=UNSET if self.title is None else self.title,
             updated_at=self.updated_at,
         )
 
@@ -90,6 +91,10 @@ class SessionStore(Protocol):
     An entry may have 32 MiB. A store may also have `async def entries_within(self, session_id, start, count,
     max_bytes)`: as `entries`, but it ends with the entry that exceeds so many bytes. Without it, loading a session
     takes the memory of 200 entries, whatever their size.
+
+    Its `save` may also take the keyword `before`, a session as it was read, and then raises `SessionChangedError`
+    unless all attributes of the session in the store are as there. Without it, a session is read before each save, and
+    what another process changes between the two is lost.
     """
 
     async def create(self, session: StoredSession) -> None:
@@ -125,3 +130,22 @@ class SessionStore(Protocol):
     async def delete(self, session_id: str) -> None:
         """Delete a session and its entries. Nothing happens if there is none."""
         ...
+
+
+def comparing(store: SessionStore) -> Callable[..., Awaitable[None]] | None:
+    """The `save` of a store, if it takes `before`."""
+    return store.save if "before" in signature(store.save).parameters else None
+
+
+async def save_over(store: SessionStore, before: StoredSession, session: StoredSession, entries: Sequence[str]) -> bool:
+    """Save a session, if the store has it as it was `before`; returns false, and saves nothing, if it has not."""
+    try:
+        if (compare_and_save := comparing(store)) is not None:
+            await compare_and_save(session, entries, before=before)
+            return True
+        if await store.get(before.id) != before:
+            return False
+        await store.save(session, entries)
+    except SessionChangedError:
+        return False
+    return True

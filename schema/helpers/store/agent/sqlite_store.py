@@ -51,6 +51,9 @@ _UPDATE: Final = (
     "UPDATE sessions SET protocol = ?, cwd = ?, updated_at = ?, directories = ?, title = ?, data = ?, entries = ? "
     "WHERE id = ? AND entries = ?"
 )
+_IS_AS_BEFORE: Final = (
+    " AND protocol = ? AND cwd = ? AND updated_at = ? AND directories = ? AND title IS ? AND data = ?"
+)
 _ENTRIES: Final = "SELECT text FROM entries WHERE session_id = ? AND number >= ? ORDER BY number LIMIT ?"
 _LISTED: Final = (
     "SELECT id, protocol, cwd, updated_at, directories, title, '', entries FROM sessions "
@@ -103,13 +106,20 @@ class SqliteStore:
 
         return await self._run(get, _READ)
 
-    async def save(self, session: StoredSession, entries: Sequence[str]) -> None:
-        """Write all of `session` but its id, and append entries. Raises `SessionChangedError` if it was changed."""
-        row = _row(session)
-        key, count = row[0], session.entries
+    async def save(
+        self, session: StoredSession, entries: Sequence[str], *, before: StoredSession | None = None
+    ) -> None:
+        """Write all of `session` but its id, and append entries.
+
+        Raises `SessionChangedError` if another writer has added entries; with `before`, also if any attribute of the
+        session is another one than there.
+        """
+        count = session.entries
+        key, *row, _ = _row(session)
+        query, expected = (_UPDATE, []) if before is None else (_UPDATE + _IS_AS_BEFORE, [*_row(before)[1:-1]])
 
         def save(db: sqlite3.Connection) -> None:
-            changed = db.execute(_UPDATE, (*row[1:-1], count + len(entries), key, count))
+            changed = db.execute(query, (*row, count + len(entries), key, count, *expected))
             if changed.rowcount != 1:
                 raise SessionChangedError(f"the session {session.id!r} was changed or deleted by somebody else")
             numbered = [(key, count + at, _text(entry)) for at, entry in enumerate(entries)]

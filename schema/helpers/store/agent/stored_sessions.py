@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import ntpath
-import posixpath
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from os.path import normpath
 from typing import Any, Final
 from uuid import uuid4
 
 from ..agent import RemoteClient
-from ..errors import InternalError, InvalidParamsError, InvalidRequestError, ResourceNotFoundError
+from ..errors import InternalError, InvalidParamsError, InvalidRequestError
 from ..message import MessageTooLarge
 from ..methods import PROTOCOL_VERSION
 from ..options import ConnectionOptions
 from .active_session import ActiveSession, logger, new_session, not_saved
 from .memory import MAX_ID, memory_of, shortened
+from .session_checks import check_cwd, session_not_found
 from .session_store import PAGE_BYTES, ListPlace, SessionChangedError, SessionStore, StoredSession
 
 __all__: list[str] = []
@@ -29,6 +29,8 @@ _ENVELOPE: Final = 2**10
 """The most bytes of a message around an update."""
 _ENDS: Final = frozenset({"completed", "failed", "cancelled"})
 """The statuses with which a tool call ends."""
+_IS_KNOWN: Final = ContextVar("is_known", default=False)
+"""True in a task that tells the client what the store has already: updates are not recorded."""
 
 
 class StoredSessions:
@@ -42,6 +44,7 @@ class StoredSessions:
         save_seconds: float,
         max_sessions: int,
         has_turns: Callable[[str], bool],
+        on_news: Callable[[ActiveSession], Awaitable[None]],
     ) -> None:
         self.store = store
         self.active: dict[str, ActiveSession] = {}
@@ -49,13 +52,14 @@ class StoredSessions:
         self._save_seconds = save_seconds
         self._max_sessions = max_sessions
         self._has_turns = has_turns
+        self._on_news = on_news
+        self._telling = set[asyncio.Task[None]]()
 
     async def new(self, cwd: str, directories: Any) -> ActiveSession:
         """Begin a session. Raises `RequestError` if too many are open, or the folder is relative or too long."""
         self._check_room()
         _check_folders(cwd, directories)
-        if not (posixpath.isabs(cwd) or ntpath.isabs(cwd)):  # the client may have another system
-            raise InvalidParamsError("cwd must be absolute", data={"cwd": shortened(cwd)})
+        check_cwd(cwd)
         stored = new_session(uuid4().hex, protocol=PROTOCOL_VERSION, cwd=cwd, directories=tuple(directories or ()))
         try:
             await self.store.create(stored)
@@ -71,28 +75,31 @@ class StoredSessions:
         changed it while a turn runs here: the turn would continue a conversation that it has not seen.
         """
         _check_folders(cwd, directories)
+        check_cwd(cwd)
         if (active := self.active.get(session_id)) is not None:
             await self._save_unless_changed(active)
         else:
             self._check_room()
         stored = await self.store.get(session_id)
         if stored is None or stored.protocol != PROTOCOL_VERSION:
-            raise unknown(session_id)
+            raise session_not_found(session_id)
         if normpath(stored.cwd) != normpath(cwd):
             folder = shortened(stored.cwd)
             raise InvalidParamsError("the session belongs to another folder", data={"cwd": folder})
-        active, has_turns = self.active.get(session_id), self._has_turns(session_id)
-        if active is None or active.is_behind(stored) or (active.has_other_data(stored) and not has_turns):
-            if active is not None and has_turns:
+        active = self.active.get(session_id)
+        if active is None or active.is_behind(stored):
+            if active is not None and self._has_turns(session_id):
                 raise InternalError("the session was changed by somebody else: load it again after the turn")
             active = self._activate(stored)
+        else:
+            await active.refresh()
         active.move_to(tuple(directories or ()))
         return active
 
     def get(self, session_id: str) -> ActiveSession:
         """A session that is open. Raises `RequestError` for any other."""
         if (active := self.active.get(session_id)) is None:
-            raise unknown(session_id)
+            raise session_not_found(session_id)
         return active
 
     async def page(self, cwd: Any, cursor: Any) -> tuple[list[StoredSession], str | None]:
@@ -114,6 +121,15 @@ class StoredSessions:
         """Save a session, if it is open. Raises `RequestError` if that fails; then it is tried again later."""
         if (active := self.active.get(session_id)) is not None:
             await active.save()
+
+    async def close(self, session_id: str) -> None:
+        """Save a session, if it is open, or delete it, if nobody has ever prompted it. Raises `RequestError`."""
+        if (active := self.active.get(session_id)) is not None:
+            await active.save()
+            if not (active.is_prompted or self._has_turns(session_id)):
+                stored = await self.store.get(session_id)
+                if stored is not None and not stored.entries:  # nobody else has prompted it
+                    await self.delete(session_id)
 
     def forget(self, session_id: str) -> None:
         """Forget that a session is open."""
@@ -140,9 +156,28 @@ class StoredSessions:
 
     def _activate(self, stored: StoredSession) -> ActiveSession:
         active = self.active[stored.id] = ActiveSession(
-            self.store, stored, save_seconds=self._save_seconds, max_bytes=self._max_bytes
+            self.store,
+            stored,
+            save_seconds=self._save_seconds,
+            max_bytes=self._max_bytes,
+            is_prompted=stored.entries > 0,
+            on_news=self._tell,
         )
         return active
+
+    def _tell(self, active: ActiveSession) -> None:
+        """Tell the client, in a task of its own, what another process has changed; the session may be being saved."""
+        if self.active.get(active.id) is active:
+            task = asyncio.get_running_loop().create_task(self._told(active))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _told(self, active: ActiveSession) -> None:
+        _IS_KNOWN.set(True)
+        try:
+            await self._on_news(active)
+        except Exception:
+            logger.exception("the client was not told what has changed in the session %r", active.id)
 
     async def _save_unless_changed(self, active: ActiveSession) -> None:
         """Save a session. If another writer has changed it and no turn runs, drop what cannot be added."""
@@ -152,11 +187,6 @@ class StoredSessions:
             if not isinstance(error.__cause__, SessionChangedError) or self._has_turns(active.id):
                 raise
             active.discard()
-
-
-def unknown(session_id: str) -> ResourceNotFoundError:
-    """The error for a session that is not there, or not open."""
-    return ResourceNotFoundError("session not found", data={"sessionId": shortened(session_id)})
 
 
 def too_large(error: MessageTooLarge) -> InvalidParamsError:
@@ -217,5 +247,6 @@ class RecordingClient(RemoteClient):
         """Record an update, and send it."""
         if (check := getattr(self._peer, "check_loop", None)) is not None:
             check()  # what is refused in another event loop must not be recorded
-        await self._record(params)
+        if not _IS_KNOWN.get():
+            await self._record(params)
         await super().session_update(params)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
-from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession
+from .session_store import ListPlace, SessionChangedError, SessionStore, StoredSession, comparing
 
 __all__ = ["check_store"]
 
@@ -22,7 +22,7 @@ async def check_store(make: Callable[[], Awaitable[SessionStore]]) -> None:
     It adds sessions of its own to what is there, and deletes most of them. Raises `AssertionError` with the promise of
     `SessionStore` that does not hold.
     """
-    for check in (_unknown, _created, _saved, _changed, _raced, _paged, _deleted, _cancelled, _large):
+    for check in (_unknown, _created, _saved, _changed, _compared, _raced, _paged, _deleted, _cancelled, _large):
         await check(await make(), await make())
 
 
@@ -89,6 +89,25 @@ async def _changed(store: SessionStore, other: SessionStore) -> None:
         await _refuses(store.save(stale, ["mine"]), "save raises SessionChangedError if the count of entries is wrong")
     _hold("a save that is refused changes nothing", holds=await store.get(session.id) == replace(session, entries=1))
     _hold("a save that is refused appends nothing", holds=await _all(store, session) == ["theirs"])
+    await store.delete(session.id)
+
+
+async def _compared(store: SessionStore, other: SessionStore) -> None:
+    if (save := comparing(store)) is None:  # stores need not compare
+        return
+    session = replace(_session(), title=None, data="data", directories=("/a",))
+    await store.create(session)
+    changes: list[dict[str, Any]] = [{"title": ""}, {"title": "b"}, {"data": ""}, {"directories": ()}]
+    changes += [{"updated_at": _TIME.format(1)}, {"cwd": "/other"}, {"protocol": 2}]
+    for change in changes:
+        promise = f"save raises SessionChangedError if {next(iter(change))!r} is not as `before`"
+        await _refuses(save(session, ["{}"], before=replace(session, **change)), promise)
+    _hold("a save that is refused changes nothing", holds=await other.get(session.id) == session)
+    after = replace(session, title="", data="", directories=())
+    await save(after, ["{}"], before=session)
+    _hold("save with `before` writes all", holds=await other.get(session.id) == replace(after, entries=1))
+    await save(replace(session, entries=1), [], before=replace(after, entries=1))
+    _hold("save with `before` writes all, twice", holds=await other.get(session.id) == replace(session, entries=1))
     await store.delete(session.id)
 
 

@@ -18,7 +18,8 @@ class RequestError(Exception):
     """A JSON-RPC error response (JSON-RPC 2.0, section 5.1).
 
     Without `code` and `message` it has those of its class. The classes below put the standard text of their code before
-    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` leaves it out.
+    a message, which peers look for; this one keeps the message as it is. `data` is any JSON; `UNSET` and None leave it
+    out.
     """
 
     code: int = -32603
@@ -36,7 +37,7 @@ class RequestError(Exception):
     def __str__(self) -> str:
         if "message" not in vars(self):  # a subclass has not called `__init__`
             return super().__str__()
-        return f"{self.message} ({self.code}){'' if self.data is UNSET else f': {_shown(self.data)}'}"
+        return f"{self.message} ({self.code}){'' if self.data in (UNSET, None) else f': {_shown(self.data)}'}"
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.message!r}, code={self.code})"
@@ -44,7 +45,7 @@ class RequestError(Exception):
     def to_json(self) -> dict[str, Any]:
         """The `error` member of the response."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.data is not UNSET:
+        if self.data is not UNSET and self.data is not None:
             error["data"] = self.data
         return error
 

@@ -44,6 +44,7 @@ from .session_openings import SessionOpenings
 from .session_store import SessionStore
 from .stored_sessions import RecordingClient, StoredSessions, replay, too_large
 from .turn_agent import TurnAgent
+from .updates import config_options
 
 __all__ = ["OpenSessionRequest", "StoredAgent"]
 
@@ -86,6 +87,7 @@ class StoredAgent(TurnAgent):
             save_seconds=self.save_seconds,
             max_sessions=self.max_sessions,
             has_turns=self.turns.has_turns,
+            on_news=self.on_changed_elsewhere,
         )
         self._openings = SessionOpenings(self, self._stored)
 
@@ -121,6 +123,17 @@ class StoredAgent(TurnAgent):
         """
         keep_choice(session, config_id, value)
 
+    async def on_changed_elsewhere(self, session: ActiveSession) -> None:
+        """Tell the client what another process has changed in a session that is open here too, such as a mode.
+
+        `session` has it already. It sends the title and `config_options`; what is sent here is not recorded. To tell
+        more, override it, and call it with `super()`.
+        """
+        if session.title is not None:
+            await self.client.session_update(title(session.id, session.title))
+        if options := [*self.config_options(session)]:
+            await self.client.session_update(config_options(session.id, options))
+
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a session."""
         active = await self._stored.new(params.cwd, params.additional_directories)
@@ -143,6 +156,7 @@ class StoredAgent(TurnAgent):
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Check a value against what is offered, leave it to `on_config_option`, and save the session."""
         active, name = self.session(params.session_id), params.config_id
+        await active.refresh()
         option = next((each for each in self.config_options(active) if each.id == name), None)
         value: object = getattr(params, "value", None)  # a package that is open takes values of other types
         await self.on_config_option(active, name, check_choice(option, name, value))
@@ -164,11 +178,11 @@ class StoredAgent(TurnAgent):
         return DeleteSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
-        """End the turns of a session, and save it."""
+        """End the turns of a session, and save it, or delete one that has never had a prompt."""
         self.session(params.session_id)
         await self.turns.close(params.session_id)
         try:
-            await self._stored.save(params.session_id)
+            await self._stored.close(params.session_id)
         finally:
             await self.turns.close(params.session_id)  # prompts that came meanwhile
             self._stored.forget(params.session_id)
@@ -201,6 +215,8 @@ class StoredAgent(TurnAgent):
         return [*self.config_options(active)] or UNSET
 
     async def _begin(self, active: ActiveSession, params: PromptRequest) -> StopReason | PromptResponse | None:
+        await active.refresh()  # a mode that another process has set holds for this turn
+        active.is_prompted = True
         try:
             await active.record(*(encode(SessionUpdateUserMessageChunk(content=block)) for block in params.prompt))
         except MessageTooLarge as error:

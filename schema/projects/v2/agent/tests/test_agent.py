@@ -90,8 +90,17 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_an_unknown_session_is_refused(self) -> None:
         async with opened() as (editor, _):
-            with self.assertRaisesRegex(RequestError, "none"):
+            with self.assertRaises(RequestError) as refused:
                 await editor.request("session/close", sessionId="none")
+            self.assertEqual((refused.exception.code, refused.exception.data), (-32002, {"sessionId": "none"}))
+            with self.assertRaises(RequestError) as refused:
+                await editor.request("session/resume", sessionId="none", cwd="/")
+            self.assertEqual(refused.exception.code, -32002)
+
+    async def test_a_relative_folder_is_refused(self) -> None:
+        async with opened() as (editor, _):
+            with self.assertRaisesRegex(RequestError, "absolute"):
+                await editor.open(cwd=".")
 
     async def test_the_tools_of_the_mcp_servers_are_shown(self) -> None:
         server = {"type": "stdio", "name": "weather", "command": "weather", "args": [], "env": []}

@@ -14,7 +14,6 @@ from .acp import (
     Implementation,
     InitializeRequest,
     InitializeResponse,
-    InvalidParamsError,
     NewSessionRequest,
     NewSessionResponse,
     PromptRequest,
@@ -27,8 +26,10 @@ from .acp.helpers import (
     SessionTools,
     TurnAgent,
     agent_message,
+    check_cwd,
     mcp_capabilities,
     mcp_parameters,
+    session_not_found,
     tool_call,
 )
 from .work import work
@@ -52,6 +53,7 @@ class EchoAgent(TurnAgent):
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a conversation, and connect its MCP servers."""
+        check_cwd(params.cwd)
         session_id = uuid4().hex
         self._sessions[session_id] = SessionTools(mcp_parameters(params.mcp_servers, cwd=params.cwd))
         return NewSessionResponse(session_id=session_id)
@@ -59,7 +61,7 @@ class EchoAgent(TurnAgent):
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work`, and answer when it has ended; `session/cancel` cancels it."""
         if params.session_id not in self._sessions:
-            raise InvalidParamsError(f"no session {params.session_id!r}")
+            raise session_not_found(params.session_id)
         return await super().session_prompt(params)
 
     async def work(self, params: PromptRequest) -> None:

@@ -19,7 +19,6 @@ from .acp import (
     Implementation,
     InitializeRequest,
     InitializeResponse,
-    InvalidParamsError,
     ListSessionsRequest,
     ListSessionsResponse,
     NewSessionRequest,
@@ -38,10 +37,12 @@ from .acp.helpers import (
     SessionTools,
     TurnAgent,
     agent_message,
+    check_cwd,
     idle,
     mcp_capabilities,
     mcp_parameters,
     running,
+    session_not_found,
     tool_call,
 )
 from .work import work
@@ -68,6 +69,7 @@ class EchoAgent(TurnAgent):
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Begin a conversation, and connect its MCP servers."""
+        check_cwd(params.cwd)
         session = SessionInfo(session_id=uuid4().hex, cwd=params.cwd)
         tools = SessionTools(mcp_parameters(params.mcp_servers, cwd=params.cwd))
         self._sessions[session.session_id], self._tools[session.session_id] = session, tools
@@ -81,6 +83,7 @@ class EchoAgent(TurnAgent):
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Go on with a conversation, with these MCP servers; earlier messages are not kept."""
+        check_cwd(params.cwd)
         session_id = self._known(params.session_id)
         earlier = self._tools[session_id]
         self._tools[session_id] = SessionTools(mcp_parameters(params.mcp_servers, cwd=params.cwd))
@@ -103,7 +106,7 @@ class EchoAgent(TurnAgent):
 
     def _known(self, session_id: str) -> str:
         if session_id not in self._sessions:
-            raise InvalidParamsError(f"no session {session_id!r}")
+            raise session_not_found(session_id)
         return session_id
 
     # --- Prompts: they are answered at once, and updates tell how the work goes ---
