@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 Json = Any
@@ -26,11 +27,12 @@ class Event(NamedTuple):
     result: Json = None
 
 
-class Said(NamedTuple):
+@dataclass(frozen=True)
+class Said:
     """What one message says of one entry: `changes` to its fields, or an `item` to append."""
 
     key: tuple[str, str]
-    changes: Mapping[str, Json] = {}
+    changes: Mapping[str, Json] = field(default_factory=dict[str, Json])
     item: Json = None
     asks: bool = False
     """True for a question, which takes nothing back."""
@@ -90,10 +92,10 @@ def _entries_1(events: list[Event]) -> list[Said]:
             unechoed = unechoed[len(_atoms([update["content"]])) :]
             if isinstance(update.get("messageId"), str):
                 named = (prompt[0], "id " + update["messageId"])
-                said = [each._replace(key=named) if each.key == prompt else each for each in said]
+                said = [replace(each, key=named) if each.key == prompt else each for each in said]
                 order[-1] = prompt = named
         elif event.method == "session/request_permission":
-            new = _question(event.params["toolCall"])._replace(asks=True)
+            new = replace(_question(event.params["toolCall"]), asks=True)
         elif tag in ("tool_call", "tool_call_update"):
             new = _tool(update)
         elif tag.endswith("_chunk") and tag.removesuffix("_chunk") in KINDS:
@@ -136,7 +138,7 @@ def _entries_2(events: list[Event]) -> list[Said]:
         if event.method == "session/request_permission":
             subject = event.params.get("subject") or {}
             said.append(
-                _question(subject["toolCall"])._replace(asks=True) if subject.get("type") == "tool_call" else None
+                replace(_question(subject["toolCall"]), asks=True) if subject.get("type") == "tool_call" else None
             )
         elif name in KINDS:
             key = (KINDS[name], "id " + update["messageId"])

@@ -17,6 +17,7 @@ META = {"example.org/x": [1]}
 WITHOUT = {
     "after_response",
     "after_turn",
+    "check_cwd",
     "check_store",
     "choose",
     "mcp_capabilities",
@@ -28,6 +29,7 @@ WITHOUT = {
     "terminal_environment",
     "terminal_subject",
     "read_entry",
+    "session_not_found",
     "tool_content",
 }
 """Functions that build no message, or several values."""

@@ -107,7 +107,7 @@ def with_mcp(schema: Any, name: str) -> Any:
 
 def test_the_capabilities_that_follow(packages: Packages) -> None:
     one, two = packages(V1, roles=(Role.AGENT,)), packages(V2, roles=(Role.AGENT,))
-    assert one.encode(helpers_of(one).mcp_capabilities("stdio", "http")) == {"http": True, "sse": False}
+    assert one.encode(helpers_of(one).mcp_capabilities("stdio", "http")) == {"http": True}
     assert two.encode(helpers_of(two).mcp_capabilities("stdio", "http", allow_local=True)) == {"stdio": {}, "http": {}}
     assert two.encode(helpers_of(two).mcp_capabilities("http")) == {"http": {}}
 

@@ -517,7 +517,7 @@ def test_the_agent_shows_the_tools_of_its_session(
         ("ended", sys.executable, ["-c", ""]),
     )
     servers = [{**kind, "name": name, "command": command, "args": args, "env": []} for name, command, args in programs]
-    warnings = [f"the MCP server '{name}' cannot be used: .*" for name in ("lost", "ended")]
+    warnings = [f"WARNING: the MCP server '{name}' cannot be used: .*" for name in ("lost", "ended")]
     with running(projects("agent", *protocols), *warnings) as wire:
         wire.prompt(wire.open(protocol, *servers), "tools")
         shown, lost, ended = wire.update(sessionUpdate="agent_message_chunk")["content"]["text"].splitlines()

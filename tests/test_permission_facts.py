@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 ONE: dict[str, Any] = {

@@ -8,7 +8,6 @@ import itertools
 import json
 import logging
 import os
-import sys
 import threading
 import unicodedata
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.support import Packages
 
 pytestmark = [
     pytest.mark.every_python,
-    pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX"),
+    pytest.mark.needs("posix"),
 ]
 
 

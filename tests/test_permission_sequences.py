@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.permission_support import KINDS, chosen, question
 from tests.runtime_support import V1, V2, acp_log
 from tests.support import DEEP, Packages
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
+pytestmark = pytest.mark.needs("posix")
 
 SEQUENCES = 10_000 if DEEP else 150
 """For each version of the protocol."""

@@ -543,7 +543,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs SIGTERM")
+@pytest.mark.needs("posix")
 def test_an_agent_that_is_told_to_end_interrupts_its_turn(one: ModuleType, tmp_path: Path) -> None:
     """As claude and qwen do: they answer the prompt with `cancelled`, and exit a moment later."""
     import importlib

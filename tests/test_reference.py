@@ -20,6 +20,7 @@ from acpgen.config import SchemaChoice
 from acpgen.schema.bundled import Release, find_release, list_releases
 from tests.command_line import Outcome, run_acpgen
 from tests.support import Packages, bundled_fragment, fitting_fragments, schema_of
+from tests.test_probes import contains
 
 TEXT = {"type": "string"}
 VOID = {"meta", "link", "input"}
@@ -212,7 +213,7 @@ def test_the_page_loads_nothing(both: Page) -> None:
 
 
 def check_examples(page: Page, packages: Packages, sources: SchemaChoice) -> None:
-    """The JSON of each example decodes to the value, which encodes to the JSON. Each type has an example."""
+    """The JSON of each example decodes to the value, which encodes to it without what capabilities are by default."""
     made, protocol = packages(sources), sources.protocol
     names = page.examples(protocol)
     types = {each.split("/")[-1] for each in page.ids if re.fullmatch(rf"v{protocol}/types/\w+", each)}
@@ -222,8 +223,8 @@ def check_examples(page: Page, packages: Packages, sources: SchemaChoice) -> Non
     for name in sorted(names):
         raw = json.loads(page.example("json", name, protocol))
         value = eval(page.example("python", name, protocol), vars(made).copy())
-        assert made.decode(getattr(made, name), raw) == value, name
-        assert json.dumps(made.encode(value)) == json.dumps(raw), name
+        assert made.decode(getattr(made, name), raw) == made.decode(getattr(made, name), made.encode(value)) == value
+        assert contains(raw, made.encode(value)), name
 
 
 @pytest.mark.parametrize("protocol", [1, 2])

@@ -200,8 +200,7 @@ def test_a_result_is_decoded_by_the_stub(packages: Packages, sources: SchemaChoi
     wire = IDS[page][message["id"]]
     found = call(acp, sources, wire, message["result"])
     assert type(found) is acp.AGENT_METHODS[wire].result
-    assert contains(acp.encode(found), message["result"])
-    assert acp.decode(type(found), acp.encode(found)) == found
+    assert acp.decode(type(found), acp.encode(found)) == found == acp.decode(type(found), message["result"])
 
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("error"))
@@ -303,7 +302,6 @@ def test_the_defaults_on_the_page_of_2025_are_what_an_empty_object_decodes_to(
     acp, raw = package_for(packages, page), blocks_of(page)[index]
     kind = getattr(acp, name)
     assert acp.decode(kind, raw) == acp.decode(kind, {}) == kind()
-    assert contains(acp.encode(kind()), raw)
 
 
 def test_the_extensions_go_together(packages: Packages) -> None:
