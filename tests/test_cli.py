@@ -423,6 +423,12 @@ def test_diagnostics_as_annotations_of_github(folder: Folder) -> None:
     assert folder.build("odd.json", "--format", "github").stderr.startswith("::warning file=odd.json,")
 
 
+def test_the_name_of_a_file_ends_no_property_of_an_annotation(folder: Folder) -> None:
+    (folder.path / "a,b%c.json").write_bytes((folder.path / "broken.json").read_bytes())
+    ran = folder.build("a,b%c.json", "--format", "github")
+    assert ran.stderr.startswith("::error file=a%2Cb%25c.json,line=5,")
+
+
 @pytest.mark.parametrize("form", ["text", "json", "github"])
 def test_no_diagnostic_carries_control_characters_to_a_terminal(folder: Folder, form: str) -> None:
     folder.write("evil.json", schema_of(Thing={"$ref": "#/$defs/\u001b[31m\r\u202e\u2028::error::"}))

@@ -232,6 +232,12 @@ def test_the_strictest_rule_wins_in_any_order(acp: Any) -> None:
         assert decisions(acp, list(order), *calls) == ["allow", "ask", "deny", "allow", "ask", "allow", "ask"]
 
 
+def test_of_rules_for_one_question_the_one_that_denies_wins(acp: Any) -> None:
+    rules = [rule(acp, "allow"), rule(acp, "ask", kind="edit"), rule(acp, "deny", tool="sed")]
+    for order in itertools.permutations(rules):
+        assert decisions(acp, list(order), {"kind": "edit", "name": "sed"}) == ["deny"]
+
+
 def test_without_a_rule_the_user_is_asked(acp: Any) -> None:
     calls = [{"kind": kind} for kind in ("read", "fetch", "switch_mode", "other")]
     assert decisions(acp, [], *calls) == ["ask"] * 4

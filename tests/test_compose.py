@@ -40,6 +40,8 @@ OTHER = {
     "not": {"anyOf": [tagged("circle"), tagged("ghost")]},
     "additionalProperties": True,
 }
+NESTED = {"anyOf": [{"$ref": "#/$defs/Inner"}, {"type": "null"}], "default": {"deep": False}}
+NARROWER = {"allOf": [{"$ref": "#/$defs/Inner", "required": ["deep"]}]}
 BASE: dict[str, Any] = {
     "$defs": {
         "Init": {
@@ -51,7 +53,7 @@ BASE: dict[str, Any] = {
             "type": "object",
             "properties": {
                 "fly": {"type": "boolean", "default": False},
-                "inner": {"anyOf": [{"$ref": "#/$defs/Inner"}, {"type": "null"}], "default": {"deep": False}},
+                "inner": NESTED,
             },
             "required": ["fly", "inner"],
         },
@@ -240,6 +242,11 @@ def test_two_fragments_may_agree() -> None:
             {"changes": {"Caps": {"properties": {"fly": {"type": "boolean", "default": True}}}}},
             "/changes/Caps/properties/fly",
             ["the property fly of Caps", "at /default: true against false"],
+        ),
+        (
+            {"changes": {"Caps": {"properties": {"inner": {**NESTED, "anyOf": [NARROWER, {"type": "null"}]}}}}},
+            "/changes/Caps/properties/inner",
+            ["the property inner of Caps", '"required":["deep"]'],
         ),
         ({"changes": {"Shape": {"members": [tagged("circle")]}}}, "/changes/Shape/members/0", ['"circle" of Shape']),
         ({"changes": {"Name": {"members": [{"const": "a"}]}}}, "/changes/Name/members/0", ["not a union"]),

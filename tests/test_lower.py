@@ -1001,6 +1001,14 @@ def test_a_request_that_is_a_notification_too_has_two_handlers() -> None:
     ]
 
 
+def test_so_has_one_whose_request_has_no_response() -> None:
+    found, _ = lowered(MRequest=message("m", "agent"), MNotification=message("m", "agent"))
+    assert [(each.name, each.kind) for each in found.methods] == [
+        ("m", MethodKind.REQUEST),
+        ("m_notification", MethodKind.NOTIFICATION),
+    ]
+
+
 def test_request_and_notification_of_one_method_may_be_for_different_sides() -> None:
     found = methods(
         MRequest=message("m", "client"), MResponse=message("m", "client"), MNotification=message("m", "agent")

@@ -423,6 +423,11 @@ def test_metadata(text: str, name: str, expected: tuple[str | None, ...]) -> Non
     assert tuple(stated[key] for key in ("id", "title", "revision", "rfd")) == expected
 
 
+def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
+    found = [extraction(text, "a.md") for text in (f"# A\n{TS}", f"\ufeff# A\n{TS}")]
+    assert [each.draft["title"] for each in found] == ["A", "A"]
+
+
 def test_methods_of_a_vendor_make_it_a_vendors() -> None:
     assert draft(message(id=1, method="_a/b"))["status"] == "vendor"
     assert draft(message(id=1, method="_a/b") + message(id=1, method="c"))["status"] == "draft"

@@ -351,6 +351,17 @@ def test_a_null_that_says_nothing_is_a_note(tmp_path: Path) -> None:
     assert traced(tmp_path, [*OPENED, *found]).code == 0
 
 
+def test_true_is_not_the_constant_1(tmp_path: Path) -> None:
+    head = {"fragment": 1, "id": "mine", "revision": "1", "title": "Mine", "status": "vendor", "protocols": [1]}
+    params = {"type": "object", "properties": {"level": {"const": 1, "type": "integer"}}, "required": ["level"]}
+    definition = {**params, "x-method": "_level", "x-side": "agent"}
+    extension = tmp_path / "mine.json"
+    extension.write_text(json.dumps({**head, "$defs": {"LevelNotification": definition}}), encoding="utf-8")
+    said = [tell("_level", {"level": level}) for level in (1, 1.0, True)]
+    found = findings(tmp_path, [*OPENED, *said], "--extension", "mine.json")
+    assert found == [(7, "error", "wrong-value", "/params/level")]
+
+
 def test_the_extension_that_defines_a_method_is_named(tmp_path: Path) -> None:
     call = [ask(2, "session/fork", {**S, **HERE}), answer(2, {"sessionId": "t"})]
     assert "--extension session-fork" in traced(tmp_path, [*OPENED, *call]).stderr
