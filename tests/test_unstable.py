@@ -200,8 +200,8 @@ def test_the_models_are_the_same(protocol: int) -> None:
     assert (meaning(ours.errors), ours.envelope) == (meaning(theirs.errors), theirs.envelope)
 
 
-WHERE_AND_WHY = {"doc", "pointer", "origin", "gate"}
-"""The parts of a model that say in which words and in which file something stands; schemas alone have no gates."""
+WHERE_AND_WHY = {"doc", "pointer", "origin", "gate", "omits_null"}
+"""The parts of a model that say in which words and in which file something stands, or that facts beside it decide."""
 
 
 def meaning(node: Any) -> str:

@@ -30,4 +30,10 @@ def prepare(message: Message) -> Calls:
     )
 
 
-main(prepare)
+LEFT_OUT = {
+    "01_initialize_request": ("clientCapabilities/auth",),
+    "02_initialize_response": ("agentCapabilities/promptCapabilities/audio", "agentCapabilities/mcpCapabilities/sse"),
+}
+"""Capabilities that are as by default: some editors take one that is false for one that is there."""
+
+main(prepare, LEFT_OUT)

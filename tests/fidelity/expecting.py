@@ -21,6 +21,8 @@ ON_ERROR, SKIP, ON_NULL = (
     f"x-deserialize-{rest}" for rest in ("default-on-error", "skip-invalid-items", "default-on-null")
 )
 OMITS_NULL = "x-omits-null"
+OMITS_ANY_NULL = "x-omits-any-null"
+"""Also where any JSON may be: an error without data is one whose data is null."""
 """Marks a property of which null says no more than leaving it out."""
 
 
@@ -136,7 +138,8 @@ class Expecting:
                 raise
             found.drops.append((wire,))
             return stand_in
-        if inner.value is None and not required and _says(nodes, OMITS_NULL) and self._says_null(nodes):
+        omits_null = _says(nodes, OMITS_ANY_NULL) or (_says(nodes, OMITS_NULL) and self._says_null(nodes))
+        if inner.value is None and not required and omits_null:
             found.take(wire, inner)
             return self._default(nodes)
         return found.take(wire, inner)

@@ -18,7 +18,7 @@ from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer
 from acpgen.sources.inputs import load
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
-from tests.fidelity.expecting import OMITS_NULL, Expecting
+from tests.fidelity.expecting import OMITS_ANY_NULL, OMITS_NULL, Expecting
 from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
@@ -94,9 +94,10 @@ def composed_root(sources: SchemaChoice, *, keeps_nulls: bool = True) -> dict[st
     facts = inputs.schema.facts
     release = inputs.release.name if inputs.release else None
     composed = compose(inputs.base, inputs.fragments, protocol=inputs.protocol, release=release, facts=facts)
+    root = _without_null_data(composed.root)
     if keeps_nulls or facts.nulls is None:
-        return composed.root
-    kept, root = facts.nulls, composed.root
+        return root
+    kept = facts.nulls
     definitions = {
         name: _marked(
             node, definition_pointer(name), lambda part, at: part in kept or composed.is_added(at), f"{name}/"
@@ -105,6 +106,15 @@ def composed_root(sources: SchemaChoice, *, keeps_nulls: bool = True) -> dict[st
         if name not in kept
     }
     return {**root, "$defs": {**root["$defs"], **definitions}}
+
+
+def _without_null_data(root: dict[str, Any]) -> dict[str, Any]:
+    """The schema with a mark at the data of an error."""
+    error = root["$defs"].get("Error")
+    if error is None or "data" not in error.get("properties", {}):
+        return root
+    data = {**error["properties"]["data"], OMITS_ANY_NULL: True}
+    return {**root, "$defs": {**root["$defs"], "Error": {**error, "properties": {**error["properties"], "data": data}}}}
 
 
 def _marked(node: Any, pointer: str, is_kept: Callable[[str, str], bool], start: str) -> Any:

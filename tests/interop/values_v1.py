@@ -109,7 +109,7 @@ EXCHANGES: tuple[Exchange, ...] = (
     update("tool_call", **TOOL_CALL),
     update("tool_call with little", toolCallId="c1", title="Edit"),
     update("tool_call_update", toolCallId="c1", status="failed", content=CONTENT),
-    update("tool_call_update clears", toolCallId="c1", title=None, content=None, locations=None),
+    update("tool_call_update clears", toolCallId="c1", content=[], locations=[]),
     update("plan", entries=PLAN),
     update(
         "available_commands_update",

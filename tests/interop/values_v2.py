@@ -123,7 +123,7 @@ EXCHANGES: tuple[Exchange, ...] = (
     *_message("agent_thought"),
     update("state_update running", state="running", background=BACKGROUND),
     update("state_update requires_action", state="requires_action"),
-    update("state_update idle", state="idle", background=None),
+    update("state_update idle", state="idle"),
     *map(_idle, ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "_vendor")),
     update(
         "state_update idle: error",

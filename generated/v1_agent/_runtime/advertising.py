@@ -64,7 +64,8 @@ def advertise(handler: Handler | type[Handler], message: T, **decided: Any) -> T
 
 
 def _has_none(value: Any) -> bool:
-    found = (getattr(value, name) for name in type(value)._slotted)
+    kind: Any = type(value)
+    found = (getattr(value, name) for name in kind._slotted)
     return any(each is None or (isinstance(each, Struct) and _has_none(each)) for each in found)
 
 

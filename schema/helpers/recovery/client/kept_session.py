@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..dispatch import ConnectionClosed
 from ..errors import MethodNotFoundError, RequestError
@@ -34,9 +34,6 @@ from .session_entries import FINAL, AttributesChange, ToolCallChange
 from .session_reopening import INTERRUPTED, reopening_ways
 from .session_state import SessionState
 
-if TYPE_CHECKING:
-    from .keeping_client import KeptClient
-
 __all__: list[str] = []
 
 _LOGIN = -32000
@@ -55,7 +52,7 @@ class _Sent:
 class KeptSession(Session):
     """A session of a `KeptClient`. Once it is kept, its turns wait while the connection is made again."""
 
-    def __init__(self, client: KeptClient, session_id: str, cwd: str) -> None:
+    def __init__(self, client: Any, session_id: str, cwd: str) -> None:
         super().__init__(client, session_id, cwd)
         self.mcp_servers: Sequence[McpServer] = ()
         self.directories: Sequence[str] = ()
@@ -272,7 +269,7 @@ class KeptSession(Session):
                 call.status = INTERRUPTED
                 self.report(ToolCallChange(call=call, has_ended=True))
 
-    async def go_on(self, client: KeptClient, policy: RecoveryPolicy) -> None:
+    async def go_on(self, client: Any, policy: RecoveryPolicy) -> None:
         """Open the session again with another client.
 
         Raises what that raises, and `RecoveryError` if the agent cannot. The attempt has a state of its own: the one
@@ -310,7 +307,7 @@ class KeptSession(Session):
             self._find_prompts(self.state, found)
         self.state, self.is_whole = found, True
 
-    async def _ways(self, client: KeptClient, policy: RecoveryPolicy) -> Sequence[Way]:
+    async def _ways(self, client: Any, policy: RecoveryPolicy) -> Sequence[Way]:
         """How to open it again, in this order. If it can only be loaded, this waits until it may be."""
         ways: list[Way] = [*reopening_ways(client.agent)]
         ways.sort(key=lambda way: way != policy.prefer)
@@ -329,7 +326,7 @@ class KeptSession(Session):
         await client.pause(rest)
         return ways
 
-    async def _reopen_by(self, client: KeptClient, ways: Sequence[Way]) -> Way:
+    async def _reopen_by(self, client: Any, ways: Sequence[Way]) -> Way:
         """Open it in the first way that the agent has, and not only advertises; returns that."""
         left: list[Way] = [*ways]
         while True:
@@ -344,7 +341,7 @@ class KeptSession(Session):
             else:
                 return by
 
-    async def _reopen(self, client: KeptClient, by: Way) -> None:
+    async def _reopen(self, client: Any, by: Way) -> None:
         if client.sessions.get(self.id) is self:  # the connection goes on, and the agent has lost it
             del client.sessions[self.id]
         self._told = set[str]()
