@@ -64,8 +64,7 @@ def advertise(handler: Handler | type[Handler], message: T, **decided: Any) -> T
 
 
 def _has_none(value: Any) -> bool:
-    kind: Any = type(value)
-    found = (getattr(value, name) for name in kind._slotted)
+    found = (getattr(value, name) for name in value.__class__._slotted)
     return any(each is None or (isinstance(each, Struct) and _has_none(each)) for each in found)
 
 
