@@ -21,11 +21,13 @@ import acpgen
 from tests.interop import peers
 from tests.peers import agents, clients, end_situations, model, permission_situations, turn_situations
 from tests.peers.situations import SITUATIONS, Found, Situation
-from tests.peers.world import World, becomes, is_zombie
+from tests.peers.world import World, becomes, has_ended
 
 HOME = Path.home() / ".cache" / "acpgen-peers"
 MODULES = (permission_situations, turn_situations, end_situations)
-"""Importing them has made the list of situations."""
+"""The modules of the situations, in the order of the table."""
+ORDER = {module.__name__: number for number, module in enumerate(MODULES)}
+CHOICE = sorted(SITUATIONS, key=lambda each: ORDER[each.play.__module__])
 NOTHING_LEFT = "what is left running at the end"
 MARKS = {"yes": "✓", "no": "✗", "agent": "~", "-": "–"}
 Table = dict[str, Found]
@@ -49,7 +51,7 @@ async def _attempt(situation: Situation, world: World, keeper: Any) -> Found:
         return await asyncio.wait_for(situation.play(world, keeper), situation.seconds)
     except (asyncio.TimeoutError, TimeoutError):
         return Found("no", "it does not end in its time")
-    except Exception as error:  # it is a row, and the others go on
+    except Exception as error:  # noqa: BLE001 - it is a row, and the others go on
         return Found("no", f"{type(error).__name__}: {error}"[:200])
     finally:
         world.at_start = None
@@ -60,20 +62,23 @@ async def _play(world: World, chosen: Sequence[Situation], log: Any) -> Table:
     table: Table = {}
     waiting = deque(chosen)
     while waiting:
+        count = len(waiting)
         try:
             async with world.connected() as keeper:
                 while waiting:
                     situation, start = waiting.popleft(), time.monotonic()
                     table[situation.name] = found = await _attempt(situation, world, keeper)
-                    log(f"{world.name} {situation.name}: {found.verdict}, {found.text} ({time.monotonic() - start:.0f} s)")
+                    seconds = time.monotonic() - start
+                    log(f"{world.name} {situation.name}: {found.verdict}, {found.text} ({seconds:.0f} s)")
                     world.lines.clear()
                     if found.verdict == "no":
                         break
-        except Exception as error:  # a start that fails, or an end
+        except Exception as error:  # noqa: BLE001 - a start that fails, or an end
             log(f"{world.name}: {type(error).__name__}: {error}"[:300])
-            table.setdefault(waiting.popleft().name if waiting else "", Found("no", "it does not start"))
+            if len(waiting) == count:
+                table[waiting.popleft().name] = Found("no", f"it does not start: {type(error).__name__}")
     await becomes(lambda: not world.processes(), 10)
-    left = [pid for pid in world.processes() if not is_zombie(pid)]
+    left = [pid for pid in world.processes() if not has_ended(pid)]
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -83,14 +88,18 @@ async def _play(world: World, chosen: Sequence[Situation], log: Any) -> Table:
 
 async def _agent(agent: agents.Published, acp: Any, options: argparse.Namespace, log: Any) -> Table:
     """The results of one agent."""
-    chosen = [each for each in SITUATIONS if not options.situation or each.name in options.situation]
+    chosen = [each for each in CHOICE if not options.situation or each.name in options.situation]
     programs = await asyncio.to_thread(agents.install, agent, peers.home(HOME) / "agents")
-    with tempfile.TemporaryDirectory(prefix="acpgen-peers-", ignore_cleanup_errors=True) as name, _model() as (url, heard):
+    with (
+        tempfile.TemporaryDirectory(prefix="acpgen-peers-", ignore_cleanup_errors=True) as name,
+        _model() as (url, heard),
+    ):
         folder = Path(name).resolve()
         home, work = folder / "home", folder / "work"
         for each in (home, work):
             each.mkdir()
-        world = World(acp, options.protocol, agents.prepare(agent, programs, home, url), work, heard)
+        ready = agents.prepare(agent, programs, home, url)
+        world = World(acp, ready, work, protocol=options.protocol, heard=heard)
         return await _play(world, chosen, log)
 
 
@@ -113,7 +122,7 @@ async def _all(chosen: Sequence[agents.Published], acp: Any, options: argparse.N
 def _table(chosen: Sequence[agents.Published], results: Sequence[Table], options: argparse.Namespace) -> str:
     """The results as Markdown."""
     today = datetime.datetime.now(datetime.timezone.utc).date()
-    titles = {each.name: each.title for each in SITUATIONS} | {NOTHING_LEFT: NOTHING_LEFT}
+    titles = {each.name: each.title for each in CHOICE} | {NOTHING_LEFT: NOTHING_LEFT}
     names = [name for name in titles if any(name in result for result in results)]
     rows = [["situation", *(f"{agent.name} {agent.version}" for agent in chosen)], ["---"] * (len(chosen) + 1)]
     for name in names:
@@ -121,7 +130,9 @@ def _table(chosen: Sequence[agents.Published], results: Sequence[Table], options
         rows.append([titles[name], *(f"{MARKS[cell.verdict]} {cell.text}".replace("|", "/") for cell in cells)])
     head = f"acpgen {acpgen.__version__}, protocol {options.protocol}, {today}, Python {sys.version.split()[0]}"
     legend = "✓ as it must be, ✗ not, ~ not, and no client can change it, – the agent or the client has no such thing"
-    return "\n".join([head, "", *(f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in rows), "", legend])
+    return "\n".join(
+        [head, "", *(f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in rows), "", legend]
+    )
 
 
 def main() -> int:
@@ -129,7 +140,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
     names = [agent.name for agent in agents.AGENTS]
     parser.add_argument("--only", action="append", choices=names, help="an agent, and no other; may be repeated")
-    parser.add_argument("--situation", action="append", choices=[each.name for each in SITUATIONS], metavar="NAME")
+    parser.add_argument(
+        "--situation",
+        action="append",
+        choices=[each.name for each in CHOICE],
+        metavar="NAME",
+        help="one of: %(choices)s",
+    )
     parser.add_argument("--protocol", type=int, choices=(1, 2), default=1)
     parser.add_argument("--jobs", type=int, default=2, help="how many agents at once (2)")
     parser.add_argument("--out", type=Path, help="a file for the table, besides stdout")

@@ -86,7 +86,7 @@ def client_class(acp: ModuleType, user: User) -> type[Any]:
     return Peer
 
 
-# --- What may change ---------------------------------------------------------------------------------------------------
+# --- What may change -------------------------------------------------------------------------------------------------
 
 
 async def ask(session: Any, words: str, **options: Any) -> str:

@@ -47,7 +47,7 @@ class Kept:
         self.world.heard.clear()
         try:
             await asyncio.wait_for(clients.ask(self.session, do(self.run("b"))), START_SECONDS)
-        except Exception as error:  # that is what is found
+        except Exception as error:  # noqa: BLE001 - that is what is found
             reason = str(getattr(error, "reason", None) or error)
             return False, f"the next prompt raises {type(error).__name__}: {reason[:120]}"
         is_shown, is_known = KEPT in answer_of(self.session), KEPT in self.world.heard

@@ -38,7 +38,7 @@ TOOLS = {
 """The names that agents give to their tools, by the step that needs one."""
 NOT_TOOLS = r"kill|output$|stop$|image|todo"
 _ALSO = ("content", "file_text", "sandbox_permissions", "justification")
-"""Properties that are given where they are known, required or not: codex asks the user about what leaves its sandbox."""
+"""Properties that are given where they are known, required or not: codex asks about what leaves its sandbox."""
 _numbers = itertools.count(1)
 
 

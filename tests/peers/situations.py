@@ -80,7 +80,7 @@ async def end_of(turn: Awaitable[Any]) -> str:
         result = await asyncio.wait_for(turn, TURN_SECONDS)
     except (asyncio.TimeoutError, TimeoutError):
         return "no end"
-    except Exception as error:  # any end of a turn is a finding
+    except Exception as error:  # noqa: BLE001 - any end of a turn is a finding
         code = getattr(error, "code", None)
         return f"{type(error).__name__}{'' if code is None else f' {code}'}"
     return getattr(result, "stop_reason", "answer")
@@ -90,5 +90,5 @@ async def works(session: Any) -> bool:
     """True if the next prompt gets its answer, and no other one."""
     try:
         return "done" in await asyncio.wait_for(clients.ask(session, do()), TURN_SECONDS)
-    except Exception:  # that is what is found
+    except Exception:  # noqa: BLE001 - that is what is found
         return False

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.peers import clients
 from tests.peers.situations import TURN_SECONDS, Found, do, end_of, found, says, situation, works
-from tests.peers.world import World, becomes, is_zombie
+from tests.peers.world import World, becomes, has_ended
 
 LEFT_SECONDS = 3.0
 """How long what was cancelled may take to end."""
@@ -54,12 +54,12 @@ async def cancel_in_command(world: World, keeper: Any) -> Found:
         return found(False, f"the command does not begin; the turn: {await turn}")
     pid = int(file.read_text())
     is_right, text = await _cancelled(world, session, turn)
-    has_ended = await becomes(lambda: is_zombie(pid), LEFT_SECONDS)
+    is_over = await becomes(lambda: has_ended(pid), LEFT_SECONDS)
     calls = ", ".join(str(call.status) for call in session.state.tool_calls)
-    text += f"; the command {'has ended' if has_ended else 'RUNS ON'}, its call: {calls or 'none'}"
+    text += f"; the command {'has ended' if is_over else 'RUNS ON'}, its call: {calls or 'none'}"
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    return found(is_right and has_ended, text, otherwise="agent" if is_right else "no")
+    return found(is_right and is_over, text, otherwise="agent" if is_right else "no")
 
 
 @situation("cancel while a question is open")

@@ -23,7 +23,7 @@ START_SECONDS = 240.0
 class World:
     """An agent, the client that talks to it, and the user of that client."""
 
-    def __init__(self, acp: Any, protocol: int, ready: Ready, folder: Path, heard: set[str]) -> None:
+    def __init__(self, acp: Any, ready: Ready, folder: Path, *, protocol: int, heard: set[str]) -> None:
         self.acp, self.protocol, self.ready, self.folder = acp, protocol, ready, folder
         self.heard = heard
         """What the agent has told the model: see `model.Server`."""
@@ -38,6 +38,7 @@ class World:
         self._kind = clients.client_class(acp, self.user)
         self._client: Any = None
         self._killed: Any = None
+        self._spawned: Any = None
         self._numbers = itertools.count(1)
 
     @property
@@ -60,24 +61,20 @@ class World:
 
     def _connect(self) -> Any:
         options = self.acp.ConnectionOptions(on_message=lambda way, line: self.lines.append((way, line)))
-        return self.acp.spawn_agent(
+        self._spawned = self.acp.spawn_agent(
             self._kind, self.ready.command, env=self.ready.env, cwd=self.folder, stderr="discard", options=options
         )
+        return self._spawned
 
     async def _start(self, client: Any) -> None:
         self.starts += 1
-        self.pid, self._client = self._newest(), client
+        self.pid, self._client = self._spawned.pid, client
         if self.at_start is not None:
             call, self.at_start = self.at_start, None
             call()
         await client.start("peers", "1.0.0")
         if self.ready.agent.login:
             await clients.authenticate(self.acp, client, self.ready.agent.login)
-
-    def _newest(self) -> int:
-        """The process that this one has started last as the agent: the leader of its group."""
-        found = [pid for pid in self.processes() if os.getpgid(pid) == pid and parent_of(pid) == os.getpid()]
-        return max(found, key=started_at)
 
     async def open(self, keeper: Any) -> Any:
         """A new session in a new folder, in which the agent asks about commands and edits."""
@@ -98,7 +95,7 @@ class World:
     def processes(self) -> list[int]:
         """All processes with the home of the agent, whatever their group is."""
         mark = f"HOME={self.ready.env['HOME']}\0".encode()
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if mark in _environ(pid)]
+        return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and mark in _environ(path)]
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal to the agent and to all of its group."""
@@ -144,31 +141,17 @@ def end_group(group: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def _environ(pid: int) -> bytes:
+def _environ(process: Path) -> bytes:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
+        return (process / "environ").read_bytes() + b"\0"
     except OSError:
         return b""
 
 
-def _stat(pid: int) -> list[str]:
-    """The fields after the name: the state, the parent, and so on."""
+def has_ended(pid: int) -> bool:
+    """True if a process has ended, whether its parent has noticed or not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
-
-
-def is_zombie(pid: int) -> bool:
-    """True if a process has ended, and its parent has not noticed yet."""
-    return _stat(pid)[:1] in (["Z"], [])
-
-
-def parent_of(pid: int) -> int:
-    """The parent of a process; 0 if it has ended."""
-    return int((_stat(pid) or ["", "0"])[1])
-
-
-def started_at(pid: int) -> int:
-    """When a process was started, in ticks of the clock."""
-    return int((_stat(pid) or ["0"] * 20)[19])
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
