@@ -189,6 +189,13 @@ def instructions(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.instructions", *session.posargs)
 
 
+@nox.session(python=MAIN, default=False)
+def peers(session: nox.Session) -> None:
+    """Play published agents through a client of this checkout, and print a table; takes 20 minutes, `-- --help`."""
+    _install(session, "test")
+    session.run("python", "-m", "tests.peers", *session.posargs)
+
+
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the site from README.md and docs/, where a warning is an error, and validate workflows and Compose."""

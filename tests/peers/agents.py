@@ -25,6 +25,12 @@ class Published:
     login: str | None = None
     """The method that it has to be authenticated by."""
     speaks_2: bool = False
+    asking_mode: str | None = None
+    """The mode in which it asks about commands and edits, where it does not begin in one."""
+    free_mode: str | None = None
+    """A mode in which it does not ask."""
+    loads_next_minute: bool = False
+    """True if a session can be loaded only after the minute in which it was opened."""
 
     @property
     def version(self) -> str:
@@ -63,6 +69,8 @@ AGENTS = (
         ("gemini", "--experimental-acp"),
         {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": "{model}"},
         login="gemini-api-key",
+        free_mode="yolo",
+        loads_next_minute=True,
     ),
     Published(
         "codex",
@@ -71,6 +79,8 @@ AGENTS = (
         {"OUR_KEY": "x", "OPENAI_API_KEY": "x"},
         {".codex/config.toml": CODEX},
         speaks_2=True,
+        asking_mode="read-only",
+        free_mode="agent-full-access",
     ),
     Published(
         "claude",
@@ -84,6 +94,8 @@ AGENTS = (
             "DISABLE_AUTOUPDATER": "1",
         },
         speaks_2=True,
+        asking_mode="default",
+        free_mode="bypassPermissions",
     ),
     Published(
         "qwen",
@@ -91,6 +103,7 @@ AGENTS = (
         ("qwen", "--acp"),
         {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{model}/v1", "OPENAI_MODEL": "ours"},
         login="openai",
+        free_mode="yolo",
     ),
     Published(
         "opencode",

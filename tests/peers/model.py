@@ -5,10 +5,10 @@ contents, each as a stream. The last message of the user has the steps as JSON, 
 
 | step | what the model does |
 |---|---|
-| `{"run": COMMAND}` | calls the agent's tool for commands |
+| `{"run": COMMAND}` | calls the agent's tool for commands; with `"inside": true`, it does not ask to leave a sandbox |
 | `{"write": PATH, "text": TEXT}` | calls its tool that writes a file |
 | `{"read": PATH}` | calls its tool that reads a file |
-| `{"say": COUNT}` | says so many words, slowly |
+| `{"say": COUNT, "as": WORD}` | says so many words, slowly: WORD0, WORD1, … |
 | `{"fail": STATUS}` | answers with this HTTP status |
 
 When all steps are done, it says "done". What the agent asks besides, as for a title, is answered with "done", too.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,6 +37,8 @@ TOOLS = {
 }
 """The names that agents give to their tools, by the step that needs one."""
 NOT_TOOLS = r"kill|output$|stop$|image|todo"
+_ALSO = ("content", "file_text", "sandbox_permissions", "justification")
+"""Properties that are given where they are known, required or not: codex asks about what leaves its sandbox."""
 _numbers = itertools.count(1)
 
 
@@ -85,20 +88,30 @@ def reply(asked: Asked) -> Reply:
     """The answer to a request; raises `ModelError`."""
     if asked.schema is not None:
         return Reply([json.dumps(arguments(asked.schema, "", {}))])
-    found = re.search(r"DO(\[.*?\])DO", asked.text.replace('\\"', '"'))
-    steps = json.loads(found[1]) if found else []
+    found = re.findall(r"DO(\[.*?\])DO", asked.text.replace('\\"', '"'))
+    steps = json.loads(found[-1]) if found else []  # of several messages without an answer, agents may make one
     if asked.done >= len(steps):
         return Reply(["done"])
     step = steps[asked.done]
     if "fail" in step:
         raise ModelError(step["fail"])
     if "say" in step:
-        return Reply([f"word{at}" for at in range(step["say"])], is_slow=True)
+        return Reply([f"{step.get('as', 'word')}{at}" for at in range(step["say"])], is_slow=True)
     kind = next(iter(step))
     tool = _tool(asked.tools, kind)
+    if tool is None and (tool := _tool(asked.tools, "run")) is not None:
+        kind, step = "run", {"run": _command(step)}
     if tool is None:
         return Reply(["no", "tool", "to", kind])
     return Reply(["I", kind], (tool.name, arguments(tool.schema, kind, step)))
+
+
+def _command(step: Json) -> str:
+    """A command for a step, for codex, which reads and edits by its tool for commands."""
+    if "read" in step:
+        return f"cat {shlex.quote(step['read'])}"
+    lines = "".join(f"+{line}\n" for line in step["text"].splitlines())
+    return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {step['write']}\n{lines}*** End Patch\nEOF"
 
 
 def _tool(tools: Iterable[Tool], kind: str) -> Tool | None:
@@ -109,7 +122,7 @@ def _tool(tools: Iterable[Tool], kind: str) -> Tool | None:
 def arguments(schema: Json, kind: str, step: Json) -> Json:
     """What a tool is called with: what it requires, filled by the names of its properties."""
     known: Json = schema.get("properties") or {}
-    wanted = [*(schema.get("required") or known), *(name for name in ("content", "file_text") if name in known)]
+    wanted = [*(schema.get("required") or known), *(name for name in _ALSO if name in known)]
     return {name: _value(name.lower(), known.get(name) or {}, kind, step) for name in dict.fromkeys(wanted)}
 
 
@@ -124,7 +137,7 @@ def _value(name: str, schema: Json, kind: str, step: Json) -> Any:
         case "object":
             return {}
     if schema.get("enum"):
-        return schema["enum"][0]
+        return schema["enum"][-1 if name == "sandbox_permissions" and "inside" not in step else 0]
     if "path" in name or name in {"file", "filename"}:
         return step.get("write") or step.get("read") or ""
     if name in {"command", "cmd", "script"}:
@@ -345,9 +358,24 @@ INTERFACES: Mapping[str, tuple[Callable[[Json], Asked], Callable[[Reply], Iterat
 # --- The server -------------------------------------------------------------------------------------------------------
 
 
+class Server(ThreadingHTTPServer):
+    """The model, which remembers what agents have told it."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.heard = set[str]()
+        """The words "told-…" of all requests: contents of files, and earlier answers."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: agents that are killed or cancelled close their connections."""
+
+
 class Handler(BaseHTTPRequestHandler):
     """One request of an agent."""
 
+    server: Server
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
@@ -371,7 +399,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a prompt by its interface."""
-        body, path = json.loads(self._body() or "{}"), self.path.partition("?")[0]
+        data, path = self._body() or b"{}", self.path.partition("?")[0]
+        body = json.loads(data)
+        self.server.heard |= set(re.findall(r"told-\w+", data.decode()))
         for pattern, (read, write) in INTERFACES.items():
             if re.search(pattern, path):
                 try:
@@ -419,9 +449,9 @@ class Handler(BaseHTTPRequestHandler):
             pass  # the agent has ended, or was cancelled
 
 
-def serve(port: int = 0) -> ThreadingHTTPServer:
+def serve(port: int = 0) -> Server:
     """A server on loopback, which `serve_forever` runs."""
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    return Server(port)
 
 
 if __name__ == "__main__":
