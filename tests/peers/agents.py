@@ -68,6 +68,7 @@ AGENTS = (
         "@google/gemini-cli@0.61.0",
         ("gemini", "--experimental-acp"),
         {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": "{model}"},
+        {".gemini/settings.json": json.dumps({"security": {"folderTrust": {"enabled": False}}})},
         login="gemini-api-key",
         free_mode="yolo",
         loads_next_minute=True,

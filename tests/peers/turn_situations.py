@@ -12,8 +12,10 @@ from typing import Any
 
 from tests.peers import clients
 from tests.peers.situations import TURN_SECONDS, Found, do, end_of, found, says, situation, works
-from tests.peers.world import World, becomes, has_ended
+from tests.peers.world import World, becomes
 
+SLEEP_SECONDS = 613
+"""A number that tells the command from others."""
 LEFT_SECONDS = 3.0
 """How long what was cancelled may take to end."""
 IDLE_SECONDS = 20.0
@@ -46,19 +48,19 @@ async def cancel_in_command(world: World, keeper: Any) -> Found:
     """The turn ends as cancelled, the command ends, and the next prompt works."""
     session = await world.open(keeper)
     world.user.start()
-    file = Path(session.cwd) / "pid.txt"
-    command = f"echo $$ > {file}; sleep 600; echo late > {session.cwd}/late.txt"
+    file = Path(session.cwd) / "began.txt"
+    command = f"echo a > {file}; sleep {SLEEP_SECONDS}; echo b > {session.cwd}/late.txt"
     turn = asyncio.ensure_future(end_of(session.prompt(do({"run": command}))))
-    if not await becomes(lambda: file.exists() and file.read_text().strip(), TURN_SECONDS):
+    if not await becomes(file.exists, TURN_SECONDS):
         await session.cancel()
         return found(False, f"the command does not begin; the turn: {await turn}")
-    pid = int(file.read_text())
     is_right, text = await _cancelled(world, session, turn)
-    is_over = await becomes(lambda: has_ended(pid), LEFT_SECONDS)
+    is_over = await becomes(lambda: not world.sleeping(SLEEP_SECONDS), LEFT_SECONDS)
     calls = ", ".join(str(call.status) for call in session.state.tool_calls)
     text += f"; the command {'has ended' if is_over else 'RUNS ON'}, its call: {calls or 'none'}"
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    for pid in world.sleeping(SLEEP_SECONDS):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     return found(is_right and is_over, text, otherwise="agent" if is_right else "no")
 
 

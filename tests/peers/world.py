@@ -95,7 +95,16 @@ class World:
     def processes(self) -> list[int]:
         """All processes with the home of the agent, whatever their group is."""
         mark = f"HOME={self.ready.env['HOME']}\0".encode()
-        return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and mark in _environ(path)]
+        return [
+            int(path.name)
+            for path in Path("/proc").iterdir()
+            if path.name.isdigit() and mark in _read(path / "environ")
+        ]
+
+    def sleeping(self, seconds: int) -> list[int]:
+        """The processes of commands that sleep for so many seconds: shells of agents end without their children."""
+        mark = f"sleep\0{seconds}\0".encode()
+        return [pid for pid in self.processes() if mark in _read(Path(f"/proc/{pid}/cmdline"))]
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal to the agent and to all of its group."""
@@ -141,9 +150,9 @@ def end_group(group: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def _environ(process: Path) -> bytes:
+def _read(file: Path) -> bytes:
     try:
-        return (process / "environ").read_bytes() + b"\0"
+        return file.read_bytes() + b"\0"
     except OSError:
         return b""
 
