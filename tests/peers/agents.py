@@ -104,6 +104,7 @@ AGENTS = (
         ("qwen", "--acp"),
         {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{model}/v1", "OPENAI_MODEL": "ours"},
         login="openai",
+        asking_mode="default",
         free_mode="yolo",
     ),
     Published(
