@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -91,9 +93,11 @@ async def second_prompt(world: World, keeper: Any) -> Found:
     ends = [await end_of(first), await end_of(second)]
     texts = [turn.result().text if turn.done() and not turn.exception() else "" for turn in (first, second)]
     ran = file.read_text().split() if file.exists() else []
-    is_apart = "word59" in texts[0] and "next" not in texts[0] and "next2" in texts[1] and "word" not in texts[1]
+    is_apart = "next" not in texts[0] and "word" not in texts[1]
+    is_whole = "word59" in texts[0] and "next2" in texts[1]
     text = f"{ends[0]}, {ends[1]}; the second ran {len(ran)} times; texts {'apart' if is_apart else 'MIXED'}"
-    return found(ends == ["end_turn", "end_turn"] and ran == ["b"] and is_apart, text)
+    text += "" if is_whole else ", NOT WHOLE"
+    return found(ends == ["end_turn", "end_turn"] and ran == ["b"] and is_apart and is_whole, text)
 
 
 @situation("usage")
@@ -103,17 +107,24 @@ async def usage(world: World, keeper: Any) -> Found:
     world.user.start()
     world.lines.clear()
     result = await asyncio.wait_for(session.prompt(do()), TURN_SECONDS)
-    said = [name for name in ("usage", "quota", "usage_update") if any(_is_said(world, name))]
+    said = {name for line in world.received for name in _said(json.loads(line))}
     has = [name for name, value in _usages(session, result) if value]
-    if not said:
-        return Found("-", "none is reported")
-    return found(has, f"in the messages: {', '.join(said)}; in the client: {', '.join(has) or 'nothing'}")
+    if not said - {"_meta"}:
+        return Found("-", f"{'in `_meta` alone' if said else 'none is reported'}")
+    text = f"in the messages: {', '.join(sorted(said))}; in the client: {', '.join(has) or 'nothing'}"
+    return found(has, text)
 
 
-def _is_said(world: World, name: str) -> list[bool]:
-    if name == "usage_update":
-        return [value == name for value in world.said("sessionUpdate")]
-    return [bool(value) for value in world.said(name)]
+def _said(value: Any, *, is_meta: bool = False) -> Iterator[str]:
+    """Where a message tells what was used."""
+    if isinstance(value, list):
+        yield from (name for each in value for name in _said(each, is_meta=is_meta))
+    elif isinstance(value, dict):
+        if value.get("sessionUpdate") == "usage_update":
+            yield "usage_update"
+        if value.get("usage") or (is_meta and value.get("quota")):
+            yield "_meta" if is_meta else "usage"
+        yield from (name for key, each in value.items() for name in _said(each, is_meta=is_meta or key == "_meta"))
 
 
 def _usages(session: Any, result: Any) -> list[tuple[str, Any]]:

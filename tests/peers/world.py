@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 import signal
 import time
@@ -117,20 +116,10 @@ class World:
         client = self._killed
         return await becomes(lambda: client is None or client.end is not None, seconds)
 
-    def said(self, *names: str) -> list[Any]:
-        """The values of properties with one of these names, anywhere in the messages of the agent."""
-        values: list[Any] = []
-        for way, line in self.lines:
-            if way == "in" and any(name.encode() in line for name in names):
-                values += _found(json.loads(line), names)
-        return values
-
-
-def _found(value: Any, names: tuple[str, ...]) -> list[Any]:
-    if isinstance(value, dict):
-        own = [each for name, each in value.items() if name in names]
-        return own + [found for each in value.values() for found in _found(each, names)]
-    return [found for each in value for found in _found(each, names)] if isinstance(value, list) else []
+    @property
+    def received(self) -> list[bytes]:
+        """The messages of the agent."""
+        return [line for way, line in self.lines if way == "in"]
 
 
 async def becomes(condition: Callable[[], object], seconds: float) -> bool:
