@@ -41,7 +41,7 @@ async def cancel_in_text(world: World, keeper: Any) -> Found:
     session = await world.open(keeper)
     world.user.start()
     turn = asyncio.ensure_future(end_of(session.prompt(do({"say": 400}))))
-    await says(session, "word2")
+    await says(session, "word2", turn)
     return found(*await _cancelled(world, session, turn))
 
 
@@ -87,9 +87,9 @@ async def second_prompt(world: World, keeper: Any) -> Found:
     session = await world.open(keeper)
     world.user.start()
     file = Path(session.cwd) / "ran.txt"
-    first = asyncio.ensure_future(session.prompt(do({"say": 60})))
-    await says(session, "word2")
-    second = asyncio.ensure_future(session.prompt(do({"run": f"echo b >> {file}"}, {"say": 3, "as": "next"})))
+    first = asyncio.ensure_future(_result(session.prompt(do({"say": 60}))))
+    await says(session, "word2", first)
+    second = asyncio.ensure_future(_result(session.prompt(do({"run": f"echo b >> {file}"}, {"say": 3, "as": "next"}))))
     ends = [await end_of(first), await end_of(second)]
     texts = [turn.result().text if turn.done() and not turn.exception() else "" for turn in (first, second)]
     ran = file.read_text().split() if file.exists() else []
@@ -98,6 +98,10 @@ async def second_prompt(world: World, keeper: Any) -> Found:
     text = f"{ends[0]}, {ends[1]}; the second ran {len(ran)} times; texts {'apart' if is_apart else 'MIXED'}"
     text += "" if is_whole else ", NOT WHOLE"
     return found(ends == ["end_turn", "end_turn"] and ran == ["b"] and is_apart and is_whole, text)
+
+
+async def _result(turn: Any) -> Any:
+    return await turn
 
 
 @situation("usage")
