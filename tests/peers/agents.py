@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.interop import peers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Published:
     """An agent of the npm registry. `{model}` in a text stands for the address of the model, `{home}` for its home."""
 
