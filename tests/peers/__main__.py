@@ -13,14 +13,14 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import acpgen
 from tests.interop import peers
 from tests.peers import agents, clients, end_situations, model, permission_situations, turn_situations
-from tests.peers.situations import SITUATIONS, Found, Situation
+from tests.peers.situations import SITUATIONS, Found, Situation, found
 from tests.peers.world import World, becomes, has_ended
 
 HOME = Path.home() / ".cache" / "acpgen-peers"
@@ -57,9 +57,8 @@ async def _attempt(situation: Situation, world: World, keeper: Any) -> Found:
         world.at_start = None
 
 
-async def _play(world: World, chosen: Sequence[Situation], log: Any) -> Table:
+async def _play(world: World, chosen: Sequence[Situation], table: Table) -> None:
     """All situations; after one that was not as it must be, the agent is started anew."""
-    table: Table = {}
     waiting = deque(chosen)
     while waiting:
         count = len(waiting)
@@ -67,27 +66,30 @@ async def _play(world: World, chosen: Sequence[Situation], log: Any) -> Table:
             async with world.connected() as keeper:
                 while waiting:
                     situation, start = waiting.popleft(), time.monotonic()
-                    table[situation.name] = found = await _attempt(situation, world, keeper)
+                    table[situation.name] = now = await _attempt(situation, world, keeper)
                     seconds = time.monotonic() - start
-                    log(f"{world.name} {situation.name}: {found.verdict}, {found.text} ({seconds:.0f} s)")
+                    _log(f"{world.name} {situation.name}: {now.verdict}, {now.text} ({seconds:.0f} s)")
                     world.lines.clear()
-                    if found.verdict == "no":
+                    if now.verdict == "no":
                         break
         except Exception as error:  # noqa: BLE001 - a start that fails, or an end
-            log(f"{world.name}: {type(error).__name__}: {error}"[:300])
+            _log(f"{world.name}: {type(error).__name__}: {error}"[:300])
             if len(waiting) == count:
                 table[waiting.popleft().name] = Found("no", f"it does not start: {type(error).__name__}")
+
+
+async def _end(world: World) -> Found:
+    """End what the agent has left running."""
     await becomes(lambda: not world.processes(), 10)
     left = [pid for pid in world.processes() if not has_ended(pid)]
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    table[NOTHING_LEFT] = Found("no" if left else "yes", f"{len(left)} processes" if left else "nothing")
-    return table
+    return found(not left, f"{len(left)} processes" if left else "nothing")
 
 
-async def _agent(agent: agents.Published, acp: Any, options: argparse.Namespace, log: Any) -> Table:
-    """The results of one agent."""
+async def _agent(agent: agents.Published, acp: Any, options: argparse.Namespace, table: Table) -> None:
+    """Fill the table of one agent."""
     chosen = [each for each in CHOICE if not options.situation or each.name in options.situation]
     programs = await asyncio.to_thread(agents.install, agent, peers.home(HOME) / "agents")
     with (
@@ -100,33 +102,41 @@ async def _agent(agent: agents.Published, acp: Any, options: argparse.Namespace,
             each.mkdir()
         ready = agents.prepare(agent, programs, home, url)
         world = World(acp, ready, work, protocol=options.protocol, heard=heard)
-        return await _play(world, chosen, log)
+        try:
+            await _play(world, chosen, table)
+        finally:
+            table[NOTHING_LEFT] = await _end(world)
 
 
-async def _all(chosen: Sequence[agents.Published], acp: Any, options: argparse.Namespace) -> list[Table]:
+async def _all(tables: Mapping[agents.Published, Table], acp: Any, options: argparse.Namespace) -> None:
+    """Fill the tables, those of several agents at once. SIGTERM ends it as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     places = asyncio.Semaphore(options.jobs)
 
-    def log(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    async def one(agent: agents.Published) -> Table:
+    async def one(agent: agents.Published, table: Table) -> None:
         async with places:
             try:
-                return await _agent(agent, acp, options, log)
+                await _agent(agent, acp, options, table)
             except peers.MissingPeerError as error:
-                return {NOTHING_LEFT: Found("-", f"it needs {error}")}
+                table[NOTHING_LEFT] = Found("-", f"it needs {error}")
 
-    return await asyncio.gather(*map(one, chosen))
+    await asyncio.gather(*(one(agent, table) for agent, table in tables.items()))
 
 
-def _table(chosen: Sequence[agents.Published], results: Sequence[Table], options: argparse.Namespace) -> str:
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _table(tables: Mapping[agents.Published, Table], options: argparse.Namespace) -> str:
     """The results as Markdown."""
     today = datetime.datetime.now(datetime.timezone.utc).date()
     titles = {each.name: each.title for each in CHOICE} | {NOTHING_LEFT: NOTHING_LEFT}
-    names = [name for name in titles if any(name in result for result in results)]
-    rows = [["situation", *(f"{agent.name} {agent.version}" for agent in chosen)], ["---"] * (len(chosen) + 1)]
+    names = [name for name in titles if any(name in table for table in tables.values())]
+    rows = [["situation", *(f"{agent.name} {agent.version}" for agent in tables)], ["---"] * (len(tables) + 1)]
     for name in names:
-        cells = [result.get(name, Found("-", "")) for result in results]
+        cells = [table.get(name, Found("-", "")) for table in tables.values()]
         rows.append([titles[name], *(f"{MARKS[cell.verdict]} {cell.text}".replace("|", "/") for cell in cells)])
     head = f"acpgen {acpgen.__version__}, protocol {options.protocol}, {today}, Python {sys.version.split()[0]}"
     legend = "✓ as it must be, ✗ not, ~ not, and no client can change it, – the agent or the client has no such thing"
@@ -136,7 +146,7 @@ def _table(chosen: Sequence[agents.Published], results: Sequence[Table], options
 
 
 def main() -> int:
-    """Run what was asked for; the exit status is 0 if a table was made."""
+    """Run what was asked for; the exit status is 1 if it was stopped. Then the table has what was found until then."""
     parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
     names = [agent.name for agent in agents.AGENTS]
     parser.add_argument("--only", action="append", choices=names, help="an agent, and no other; may be repeated")
@@ -153,13 +163,19 @@ def main() -> int:
     options = parser.parse_args()
     chosen = [agent for agent in agents.AGENTS if not options.only or agent.name in options.only]
     chosen = [agent for agent in chosen if options.protocol == 1 or agent.speaks_2]
+    tables: dict[agents.Published, Table] = {agent: {} for agent in chosen}
+    status = 0
     with tempfile.TemporaryDirectory(prefix="acpgen-peers-") as folder:
         acp = clients.build(Path(folder), options.protocol)
-        text = _table(chosen, asyncio.run(_all(chosen, acp, options)), options)
+        try:
+            asyncio.run(_all(tables, acp, options))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            status = 1
+    text = _table(tables, options)
     print(text)
     if options.out:
         options.out.write_text(text + "\n", encoding="utf-8")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

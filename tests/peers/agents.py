@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.interop import peers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Published:
     """An agent of the npm registry. `{model}` in a text stands for the address of the model, `{home}` for its home."""
 
@@ -68,6 +68,7 @@ AGENTS = (
         "@google/gemini-cli@0.61.0",
         ("gemini", "--experimental-acp"),
         {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": "{model}"},
+        {".gemini/settings.json": json.dumps({"security": {"folderTrust": {"enabled": False}}})},
         login="gemini-api-key",
         free_mode="yolo",
         loads_next_minute=True,
@@ -103,6 +104,7 @@ AGENTS = (
         ("qwen", "--acp"),
         {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{model}/v1", "OPENAI_MODEL": "ours"},
         login="openai",
+        asking_mode="default",
         free_mode="yolo",
     ),
     Published(

@@ -38,7 +38,7 @@ class User:
     """The user of a client, for all connections of it: what they answer, and what they were asked."""
 
     answer: str | None = "allow"
-    """None if they leave the dialog open."""
+    """That of `ask_permission`; None if they leave the dialog open; "select" for a client without rules and records."""
     rules: Any = None
     """The `PermissionRules` that answer before them."""
     asked: list[list[str]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class User:
     closed: int = 0
     """How many dialogs were closed from outside."""
 
-    def start(self, answer: str | None = "allow", rules: Any = None) -> None:
+    def start(self, answer: str | None = "select", rules: Any = None) -> None:
         """Begin a situation."""
         self.answer, self.rules, self.closed = answer, rules, 0
         self.asked.clear()
@@ -70,6 +70,13 @@ def client_class(acp: ModuleType, user: User) -> type[Any]:
         @permissions.setter
         def permissions(self, rules: Any) -> None:
             self._none = rules
+
+        async def answer_permission(self, session: Any, request: Any) -> Any:
+            """Answer without rules, where a situation is not about them."""
+            if user.answer == "select":
+                user.asked.append([])
+                return helpers.select_permission(request, "allow_once")
+            return await super().answer_permission(session, request)
 
         async def ask_permission(self, question: Any) -> Any:
             """Answer as the user of the situation does."""

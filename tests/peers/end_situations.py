@@ -59,7 +59,9 @@ class Kept:
 async def _in_turn(world: World, keeper: Any, number: signal.Signals) -> Found:
     kept = await Kept.opened(world, keeper)
     task = asyncio.ensure_future(end_of(clients.ask(kept.session, do(kept.run("a"), {"say": 400, "as": "cut"}))))
-    await says(kept.session, "cut2")
+    await says(kept.session, "cut2", task)
+    if task.done():
+        return found(False, f"the turn ends before: {await task}; ran {kept.ran or 'nothing'}")
     world.kill(number)
     end = await task
     await world.is_noticed()

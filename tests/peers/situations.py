@@ -69,9 +69,9 @@ def answer_of(session: Any) -> str:
     return "".join(str(entry.text) for entry in session.state.entries if type(entry).__name__ == "AgentMessage")
 
 
-async def says(session: Any, word: str, seconds: float = TURN_SECONDS) -> bool:
-    """Wait until the agent has said a word."""
-    return await becomes(lambda: word in answer_of(session), seconds)
+async def says(session: Any, word: str, turn: asyncio.Future[Any]) -> None:
+    """Wait until the agent has said a word, or the turn has ended."""
+    await becomes(lambda: turn.done() or word in answer_of(session), TURN_SECONDS)
 
 
 async def end_of(turn: Awaitable[Any]) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.peers import clients
 from tests.peers.situations import TURN_SECONDS, Found, do, end_of, found, says, situation, works
-from tests.peers.world import World, becomes, has_ended
+from tests.peers.world import World, becomes
 
+SLEEP_SECONDS = 613
+"""A number that tells the command from others."""
 LEFT_SECONDS = 3.0
 """How long what was cancelled may take to end."""
 IDLE_SECONDS = 20.0
@@ -37,7 +41,7 @@ async def cancel_in_text(world: World, keeper: Any) -> Found:
     session = await world.open(keeper)
     world.user.start()
     turn = asyncio.ensure_future(end_of(session.prompt(do({"say": 400}))))
-    await says(session, "word2")
+    await says(session, "word2", turn)
     return found(*await _cancelled(world, session, turn))
 
 
@@ -46,19 +50,19 @@ async def cancel_in_command(world: World, keeper: Any) -> Found:
     """The turn ends as cancelled, the command ends, and the next prompt works."""
     session = await world.open(keeper)
     world.user.start()
-    file = Path(session.cwd) / "pid.txt"
-    command = f"echo $$ > {file}; sleep 600; echo late > {session.cwd}/late.txt"
+    file = Path(session.cwd) / "began.txt"
+    command = f"echo a > {file}; sleep {SLEEP_SECONDS}; echo b > {session.cwd}/late.txt"
     turn = asyncio.ensure_future(end_of(session.prompt(do({"run": command}))))
-    if not await becomes(lambda: file.exists() and file.read_text().strip(), TURN_SECONDS):
+    if not await becomes(file.exists, TURN_SECONDS):
         await session.cancel()
         return found(False, f"the command does not begin; the turn: {await turn}")
-    pid = int(file.read_text())
     is_right, text = await _cancelled(world, session, turn)
-    is_over = await becomes(lambda: has_ended(pid), LEFT_SECONDS)
+    is_over = await becomes(lambda: not world.sleeping(SLEEP_SECONDS), LEFT_SECONDS)
     calls = ", ".join(str(call.status) for call in session.state.tool_calls)
     text += f"; the command {'has ended' if is_over else 'RUNS ON'}, its call: {calls or 'none'}"
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    for pid in world.sleeping(SLEEP_SECONDS):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     return found(is_right and is_over, text, otherwise="agent" if is_right else "no")
 
 
@@ -83,15 +87,21 @@ async def second_prompt(world: World, keeper: Any) -> Found:
     session = await world.open(keeper)
     world.user.start()
     file = Path(session.cwd) / "ran.txt"
-    first = asyncio.ensure_future(session.prompt(do({"say": 60})))
-    await says(session, "word2")
-    second = asyncio.ensure_future(session.prompt(do({"run": f"echo b >> {file}"}, {"say": 3, "as": "next"})))
+    first = asyncio.ensure_future(_result(session.prompt(do({"say": 60}))))
+    await says(session, "word2", first)
+    second = asyncio.ensure_future(_result(session.prompt(do({"run": f"echo b >> {file}"}, {"say": 3, "as": "next"}))))
     ends = [await end_of(first), await end_of(second)]
     texts = [turn.result().text if turn.done() and not turn.exception() else "" for turn in (first, second)]
     ran = file.read_text().split() if file.exists() else []
-    is_apart = "word59" in texts[0] and "next" not in texts[0] and "next2" in texts[1] and "word" not in texts[1]
+    is_apart = "next" not in texts[0] and "word" not in texts[1]
+    is_whole = "word59" in texts[0] and "next2" in texts[1]
     text = f"{ends[0]}, {ends[1]}; the second ran {len(ran)} times; texts {'apart' if is_apart else 'MIXED'}"
-    return found(ends == ["end_turn", "end_turn"] and ran == ["b"] and is_apart, text)
+    text += "" if is_whole else ", NOT WHOLE"
+    return found(ends == ["end_turn", "end_turn"] and ran == ["b"] and is_apart and is_whole, text)
+
+
+async def _result(turn: Any) -> Any:
+    return await turn
 
 
 @situation("usage")
@@ -101,17 +111,24 @@ async def usage(world: World, keeper: Any) -> Found:
     world.user.start()
     world.lines.clear()
     result = await asyncio.wait_for(session.prompt(do()), TURN_SECONDS)
-    said = [name for name in ("usage", "quota", "usage_update") if any(_is_said(world, name))]
+    said = {name for line in world.received for name in _said(json.loads(line))}
     has = [name for name, value in _usages(session, result) if value]
-    if not said:
-        return Found("-", "none is reported")
-    return found(has, f"in the messages: {', '.join(said)}; in the client: {', '.join(has) or 'nothing'}")
+    if not said - {"_meta"}:
+        return Found("-", f"{'in `_meta` alone' if said else 'none is reported'}")
+    text = f"in the messages: {', '.join(sorted(said))}; in the client: {', '.join(has) or 'nothing'}"
+    return found(has, text)
 
 
-def _is_said(world: World, name: str) -> list[bool]:
-    if name == "usage_update":
-        return [value == name for value in world.said("sessionUpdate")]
-    return [bool(value) for value in world.said(name)]
+def _said(value: Any, *, is_meta: bool = False) -> Iterator[str]:
+    """Where a message tells what was used."""
+    if isinstance(value, list):
+        yield from (name for each in value for name in _said(each, is_meta=is_meta))
+    elif isinstance(value, dict):
+        if value.get("sessionUpdate") == "usage_update":
+            yield "usage_update"
+        if value.get("usage") or (is_meta and value.get("quota")):
+            yield "_meta" if is_meta else "usage"
+        yield from (name for key, each in value.items() for name in _said(each, is_meta=is_meta or key == "_meta"))
 
 
 def _usages(session: Any, result: Any) -> list[tuple[str, Any]]:

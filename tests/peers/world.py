@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 import signal
 import time
@@ -95,7 +94,16 @@ class World:
     def processes(self) -> list[int]:
         """All processes with the home of the agent, whatever their group is."""
         mark = f"HOME={self.ready.env['HOME']}\0".encode()
-        return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and mark in _environ(path)]
+        return [
+            int(path.name)
+            for path in Path("/proc").iterdir()
+            if path.name.isdigit() and mark in _read(path / "environ")
+        ]
+
+    def sleeping(self, seconds: int) -> list[int]:
+        """The processes of commands that sleep for so many seconds: shells of agents end without their children."""
+        mark = f"sleep\0{seconds}\0".encode()
+        return [pid for pid in self.processes() if mark in _read(Path(f"/proc/{pid}/cmdline"))]
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal to the agent and to all of its group."""
@@ -108,20 +116,10 @@ class World:
         client = self._killed
         return await becomes(lambda: client is None or client.end is not None, seconds)
 
-    def said(self, *names: str) -> list[Any]:
-        """The values of properties with one of these names, anywhere in the messages of the agent."""
-        values: list[Any] = []
-        for way, line in self.lines:
-            if way == "in" and any(name.encode() in line for name in names):
-                values += _found(json.loads(line), names)
-        return values
-
-
-def _found(value: Any, names: tuple[str, ...]) -> list[Any]:
-    if isinstance(value, dict):
-        own = [each for name, each in value.items() if name in names]
-        return own + [found for each in value.values() for found in _found(each, names)]
-    return [found for each in value for found in _found(each, names)] if isinstance(value, list) else []
+    @property
+    def received(self) -> list[bytes]:
+        """The messages of the agent."""
+        return [line for way, line in self.lines if way == "in"]
 
 
 async def becomes(condition: Callable[[], object], seconds: float) -> bool:
@@ -141,9 +139,9 @@ def end_group(group: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def _environ(process: Path) -> bytes:
+def _read(file: Path) -> bytes:
     try:
-        return (process / "environ").read_bytes() + b"\0"
+        return file.read_bytes() + b"\0"
     except OSError:
         return b""
 
