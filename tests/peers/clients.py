@@ -83,7 +83,7 @@ def client_class(acp: ModuleType, user: User) -> type[Any]:
             user.asked.append(question.lines)
             user.shown.set()
             if user.answer is not None:
-                return user.answer
+                return _picked(question, user.answer)
             try:
                 await asyncio.sleep(3600)
             except asyncio.CancelledError:
@@ -91,6 +91,14 @@ def client_class(acp: ModuleType, user: User) -> type[Any]:
                 raise
 
     return Peer
+
+
+def _picked(question: Any, answer: str) -> Any:
+    """What the user picks: where several options are of one kind, as those of qwen are, the first that says so."""
+    if not getattr(question, "is_choice", False):
+        return answer
+    kind = "allow" if answer.startswith("allow") else "reject"
+    return next(option for option in question.request.options if option.kind.startswith(kind))
 
 
 # --- What may change -------------------------------------------------------------------------------------------------
