@@ -113,12 +113,13 @@ async def ask(session: Any, words: str, **options: Any) -> str:
 def mode_of(session: Any) -> tuple[str | None, list[str], str | None]:
     """The mode of a session, those that there are, and the option that stands for it."""
     state = session.state
+    if modes := getattr(state, "available_modes", []):  # qwen has both, which do not agree
+        return state.current_mode_id, [mode.id for mode in modes], None
     for option in state.config_options:
         if option.category == "mode" and option.type == "select":
             flat = [each for group in option.options for each in getattr(group, "options", None) or [group]]
             return option.current_value, [each.value for each in flat], getattr(option, "config_id", None) or option.id
-    modes = getattr(state, "available_modes", [])
-    return getattr(state, "current_mode_id", None), [mode.id for mode in modes], None
+    return None, [], None
 
 
 async def set_mode(acp: Any, client: Any, session: Any, mode: str) -> None:
