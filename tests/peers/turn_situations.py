@@ -29,7 +29,7 @@ async def _cancelled(world: World, session: Any, turn: asyncio.Task[str]) -> tup
     await session.cancel()
     end = await turn
     seconds = time.monotonic() - start
-    world.user.start()
+    world.user.answer = "select"
     is_well = await works(session)
     text = f"`{end}` after {seconds:.1f} s; the next prompt {'works' if is_well else 'fails'}"
     return end == "cancelled" and is_well, text
