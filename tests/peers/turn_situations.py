@@ -29,7 +29,7 @@ async def _cancelled(world: World, session: Any, turn: asyncio.Task[str]) -> tup
     await session.cancel()
     end = await turn
     seconds = time.monotonic() - start
-    world.user.start()
+    world.user.answer = "select"
     is_well = await works(session)
     text = f"`{end}` after {seconds:.1f} s; the next prompt {'works' if is_well else 'fails'}"
     return end == "cancelled" and is_well, text
@@ -73,12 +73,14 @@ async def cancel_in_question(world: World, keeper: Any) -> Found:
     world.user.start(None)
     file = Path(session.cwd) / "ran.txt"
     turn = asyncio.ensure_future(end_of(session.prompt(do({"run": f"echo a >> {file}"}))))
-    await asyncio.wait_for(world.user.shown.wait(), TURN_SECONDS)
-    user_closed = world.user.closed
+    await becomes(lambda: world.user.shown.is_set() or turn.done(), TURN_SECONDS)
+    if not world.user.shown.is_set():
+        await session.cancel()
+        return found(False, f"no dialog is shown; the turn: {await turn}")
     is_right, text = await _cancelled(world, session, turn)
     await becomes(file.exists, 1.0)
     text += f"; the command {'RAN' if file.exists() else 'did not run'}"
-    return found(is_right and not file.exists() and not user_closed, text)
+    return found(is_right and not file.exists() and world.user.closed == 1, text)
 
 
 @situation("a second prompt while one runs")
